@@ -1,0 +1,57 @@
+//! Arguments → plan → run → exit code. The only place that reads the environment and prints.
+
+mod args;
+mod io;
+mod key;
+mod mask;
+mod print;
+mod process;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use hmask::{Error, ErrorKind, Result};
+use print::Printer;
+
+/// Runs the program: never panics outwards, and leaves nothing behind.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let printer = Printer::new(&cli.log);
+    process::harden(&printer);
+    match run(cli, &printer) {
+        Ok(code) => code,
+        Err(error) => {
+            printer.error(&error);
+            exit_code(&error)
+        }
+    }
+}
+
+fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
+    match cli.command {
+        Command::Keygen => key::keygen(),
+        Command::Mask(args) => mask::run(&args, printer),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "hmask", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Man => {
+            let page = clap_mangen::Man::new(Cli::command());
+            page.render(&mut std::io::stdout()).map_err(|e| Error::io("cannot write", e))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The table of exit codes (README.md, section "Exit codes").
+fn exit_code(error: &Error) -> ExitCode {
+    ExitCode::from(match error.kind() {
+        ErrorKind::Gate(_) => 1,
+        ErrorKind::Usage(_) | ErrorKind::Key(_) => 2,
+        ErrorKind::Remote(_) => 4,
+        ErrorKind::Live(_) => 5,
+        ErrorKind::Interrupted => 130,
+        _ => 3,
+    })
+}

@@ -1,0 +1,65 @@
+//! What is said on stderr, as text or as JSON lines. Data goes to stdout, and not through here.
+
+use std::io::Write;
+
+use hmask::Error;
+use serde_json::json;
+
+use super::args::{LogArgs, LogFormat};
+
+/// Says things to the user, or to the program that called.
+pub struct Printer {
+    format: LogFormat,
+    quiet: bool,
+    task: String,
+}
+
+impl Printer {
+    /// A printer for this run, which gets its task id.
+    pub fn new(args: &LogArgs) -> Self {
+        Self { format: args.log_format, quiet: args.quiet, task: uuid::Uuid::now_v7().to_string() }
+    }
+
+    /// The id of this run, a UUIDv7: in each log line, the remote name and the manifest.
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// Something that one wants to know.
+    pub fn info(&self, message: &str) {
+        if !self.quiet {
+            self.line("info", message, &[]);
+        }
+    }
+
+    /// Something that one should know.
+    pub fn warn(&self, message: &str) {
+        self.line("warning", message, &[]);
+    }
+
+    /// What ended the run.
+    pub fn error(&self, error: &Error) {
+        self.line("error", &error.to_string(), error.hints());
+    }
+
+    /// What ended the run, where no [`Error`] tells.
+    pub fn fatal(&self, message: &str, hints: &[String]) {
+        self.line("error", message, hints);
+    }
+
+    fn line(&self, level: &str, message: &str, hints: &[String]) {
+        let text = match self.format {
+            LogFormat::Text => {
+                let level = if level == "warning" { "warning: " } else { "" };
+                let hints: String = hints.iter().map(|h| format!("hint: {h}\n")).collect();
+                format!("hmask: {level}{message}\n{hints}")
+            }
+            LogFormat::Json => {
+                let time = jiff::Timestamp::now().to_string();
+                format!("{}\n", json!({"time": time, "level": level, "task": self.task, "message": message, "hints": hints}))
+            }
+        };
+        // Without a stderr there is nobody to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}

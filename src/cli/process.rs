@@ -1,0 +1,68 @@
+//! The process as a whole: no core dumps, no peeking by others, nothing left at a signal.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::print::Printer;
+
+/// Whether something of ours may be live remotely, so that a signal must not end the process at once.
+static LENDING: AtomicBool = AtomicBool::new(false);
+/// Tells the run that a signal came, while lending.
+static INTERRUPTED: OnceLock<tokio::sync::watch::Sender<u32>> = OnceLock::new();
+
+/// Exit code after a signal.
+const INTERRUPTED_CODE: i32 = 130;
+
+/// Switches core dumps off and takes over the signals that end a process.
+pub fn harden(printer: &Printer) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+        let undumpable = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        let no_core = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        if undumpable.is_err() && no_core.is_err() {
+            printer.warn("core dumps cannot be switched off, so a crash could write the key to disk");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    printer.warn("core dumps are not switched off on this system, so a crash could write the key to disk");
+    watch_signals(printer);
+}
+
+/// From now on a signal is passed to the run, which has to clean up; see [`interrupted`].
+pub fn start_lending() -> tokio::sync::watch::Receiver<u32> {
+    let receiver = INTERRUPTED.get_or_init(|| tokio::sync::watch::Sender::new(0)).subscribe();
+    LENDING.store(true, Ordering::SeqCst);
+    receiver
+}
+
+/// From now on a signal ends the process at once again.
+pub fn stop_lending() {
+    LENDING.store(false, Ordering::SeqCst);
+}
+
+#[cfg(unix)]
+fn watch_signals(printer: &Printer) {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
+        printer.warn("signals cannot be caught, so one could leave something behind");
+        return;
+    };
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if LENDING.load(Ordering::SeqCst)
+                && let Some(sender) = INTERRUPTED.get()
+            {
+                sender.send_modify(|n| *n += 1);
+                continue;
+            }
+            hmask::output::remove_staged();
+            // The exit code says what happened; a line of text could land within the caller's own.
+            std::process::exit(INTERRUPTED_CODE);
+        }
+    });
+}
+
+#[cfg(not(unix))]
+fn watch_signals(_: &Printer) {}

@@ -1,0 +1,12 @@
+//! Bytes in, bytes out: key, scope, canonical form, pseudonym, batch HMAC. No files, environment, clock or threads.
+
+pub mod canonical;
+mod hmac;
+mod key;
+mod pseudonym;
+mod scope;
+
+pub use hmac::Tag;
+pub use key::{Key, KeyId, MAX_KEY_BYTES, MIN_KEY_BYTES};
+pub use pseudonym::{Form, Pseudonymiser};
+pub use scope::Scope;

@@ -1,0 +1,209 @@
+//! From a tag to the text that takes the place of a value.
+
+use super::hmac::{self, KeyState, Tag};
+use super::key::Key;
+use super::scope::Scope;
+use crate::error::{Error, Result};
+
+/// The least length of a pseudonym in hex digits.
+pub const MIN_DIGITS: usize = 16;
+/// The greatest length of a pseudonym in hex digits: a whole tag.
+pub const MAX_DIGITS: usize = 64;
+/// The greatest length of a prefix in bytes.
+const MAX_PREFIX_BYTES: usize = 32;
+
+/// The form of a pseudonym: what the key does not decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    digits: usize,
+    prefix: String,
+    hash_empty: bool,
+}
+
+/// Makes pseudonyms of values in their canonical form, under one key and scope.
+///
+/// ```
+/// use hmask::{Form, Key, Pseudonymiser, Scope};
+///
+/// let key = Key::new("0123456789abcdef".repeat(4).into_bytes())?;
+/// let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
+/// assert_eq!(mask.pseudonym(b"007"), "676956ddd7e64da5");
+/// assert_eq!(mask.pseudonym(b""), "");
+/// # Ok::<(), hmask::Error>(())
+/// ```
+pub struct Pseudonymiser {
+    state: KeyState,
+    form: Form,
+}
+
+impl Form {
+    /// `digits` hex digits behind `prefix`; with `hash_empty` the empty value is hashed like any other.
+    ///
+    /// # Errors
+    /// `digits` odd or outside of 16 to 64; a prefix longer than 32 bytes, or with a control character, quote,
+    /// backslash, blank at its start or field delimiter, which a table could not hold as it is.
+    pub fn new(digits: usize, prefix: &str, hash_empty: bool) -> Result<Self> {
+        if !(MIN_DIGITS..=MAX_DIGITS).contains(&digits) || digits % 2 == 1 {
+            return Err(Error::usage(format!(
+                "a pseudonym has {MIN_DIGITS} to {MAX_DIGITS} hex digits, an even number; {digits} were asked for"
+            )));
+        }
+        let odd = |c: char| c.is_control() || c.is_whitespace() || "\"'\\,;|`".contains(c);
+        if prefix.len() > MAX_PREFIX_BYTES || prefix.contains(odd) {
+            return Err(Error::usage(format!(
+                "a prefix has at most {MAX_PREFIX_BYTES} bytes and no blank, quote, backslash, delimiter or control character"
+            )));
+        }
+        Ok(Self { digits, prefix: prefix.to_owned(), hash_empty })
+    }
+
+    /// Length of a token in bytes of UTF-8.
+    pub fn token_len(&self) -> usize {
+        self.prefix.len() + self.digits
+    }
+
+    /// Hex digits of a token.
+    pub fn digits(&self) -> usize {
+        self.digits
+    }
+
+    /// Whether the empty value is hashed rather than kept.
+    pub fn hashes_empty(&self) -> bool {
+        self.hash_empty
+    }
+
+    /// What stands before the hex digits.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Appends the token of this tag.
+    pub fn write(&self, tag: &Tag, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix.as_bytes());
+        self.write_digits(tag, out);
+    }
+
+    /// Appends the hex digits of the token alone, for encodings in which the prefix has other bytes.
+    pub fn write_digits(&self, tag: &Tag, out: &mut Vec<u8>) {
+        // Within a buffer of fixed size the copy is a few instructions.
+        let mut hex = [[0u8; 2]; MAX_DIGITS / 2];
+        for (pair, byte) in hex.iter_mut().zip(tag) {
+            *pair = HEX[usize::from(*byte)];
+        }
+        out.extend_from_slice(&hex.as_flattened()[..self.digits]);
+    }
+
+    /// The chance that any two of `distinct` values share a token.
+    pub fn collision_chance(&self, distinct: u64) -> f64 {
+        let n = distinct as f64;
+        // Birthday bound, 1 - exp(-n(n-1) / 2^(bits+1)); expm1 keeps small chances exact.
+        -(-n * (n - 1.0).max(0.0) / 2f64.powi(4 * self.digits as i32 + 1)).exp_m1()
+    }
+}
+
+impl Default for Form {
+    /// 16 digits, no prefix, the empty value stays.
+    fn default() -> Self {
+        Self { digits: MIN_DIGITS, prefix: String::new(), hash_empty: false }
+    }
+}
+
+impl Pseudonymiser {
+    /// Keys the hash for this scope and domain; the key itself is not kept.
+    pub fn new(key: &Key, scope: &Scope, domain: &str, form: Form) -> Self {
+        Self { state: scope.key_state(key, domain), form }
+    }
+
+    /// The form of its pseudonyms.
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// The tags of many values in canonical form, in order.
+    ///
+    /// # Panics
+    /// If `out` has another length than `values`.
+    pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) {
+        hmac::tags(&self.state, values, out);
+    }
+
+    /// The pseudonym of one value in canonical form. For many, [`Pseudonymiser::tags`] is the faster way.
+    pub fn pseudonym(&self, canonical: &[u8]) -> String {
+        if canonical.is_empty() && !self.form.hash_empty {
+            return String::new();
+        }
+        let (mut tag, mut out) = ([Tag::default()], Vec::new());
+        self.tags(&[canonical], &mut tag);
+        self.form.write(&tag[0], &mut out);
+        String::from_utf8(out).unwrap_or_default() // hex behind a str: always UTF-8
+    }
+}
+
+/// Both hex digits of each byte.
+static HEX: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut table = [[0; 2]; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = [DIGITS[i >> 4], DIGITS[i & 15]];
+        i += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap()
+    }
+
+    #[test]
+    fn vectors_of_the_specification() {
+        let whole = Form::new(64, "", true).unwrap();
+        let mask = Pseudonymiser::new(&key(), &Scope::Stable, "", whole);
+        let text = include_str!("../../docs/spec.md");
+        let mut seen = 0;
+        for line in text.lines().filter(|line| line.starts_with("| `") || line.starts_with("| (empty") || line.contains(" × `x`")) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`')).collect();
+            let [name, bytes, token, digest] = cells[..] else { continue };
+            let Ok(bytes) = bytes.parse::<usize>() else { continue };
+            let value = match name.split_once(" × ") {
+                Some((n, _)) => "x".repeat(n.parse().unwrap()),
+                None if name.starts_with('(') => String::new(),
+                None => name.to_owned(),
+            };
+            assert_eq!(value.len(), bytes, "{line}");
+            assert_eq!(mask.pseudonym(value.as_bytes()), digest, "{line}");
+            assert!(digest.starts_with(token), "{line}");
+            seen += 1;
+        }
+        assert_eq!(seen, 11, "the table of the specification has moved");
+    }
+
+    #[test]
+    fn prefix_length_and_scope() {
+        let form = Form::new(20, "p_", false).unwrap();
+        assert_eq!(form.token_len(), 22);
+        let mask = Pseudonymiser::new(&key(), &Scope::Recipient("acme".into()), "email", form);
+        let token = mask.pseudonym(b"007");
+        assert!(token.starts_with("p_a33cc198eaccee23") && token.len() == 22, "{token}");
+    }
+
+    #[test]
+    fn odd_forms_are_refused() {
+        for (digits, prefix) in [(14, ""), (17, ""), (66, ""), (16, "a,b"), (16, "a\n"), (16, "\""), (16, &"x".repeat(33))] {
+            assert!(Form::new(digits, prefix, false).unwrap_err().is_usage(), "{digits} {prefix:?}");
+        }
+    }
+
+    #[test]
+    fn collision_chances_of_the_design() {
+        let form = Form::default();
+        assert!((form.collision_chance(1_000_000) / 2.71e-8 - 1.0).abs() < 0.01);
+        assert!((form.collision_chance(1_000_000_000) / 0.0267 - 1.0).abs() < 0.01);
+        assert_eq!(form.collision_chance(0), 0.0);
+        assert_eq!(form.collision_chance(1), 0.0);
+    }
+}

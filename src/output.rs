@@ -1,0 +1,235 @@
+//! Staged files: there as a whole, or not at all.
+//!
+//! A file is written without a name where the system can do that (`O_TMPFILE` on Linux), else under a temporary one beside its target.
+//! Only when its bytes are on the disk does it get its name. What ends the process before that, kill -9 and power loss included, leaves
+//! nothing in the first case; in the second [`remove_staged`] cleans up at a signal.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// Files under a temporary name at this moment.
+static STAGED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file that has no name yet. Dropped before [`Staged::persist`], it is gone.
+pub struct Staged {
+    file: File,
+    target: PathBuf,
+    /// Its temporary name, if it has one.
+    name: Option<PathBuf>,
+    replace: bool,
+}
+
+/// What happens to a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and that is an error.
+    Refuse,
+    /// It is replaced in one step.
+    Replace,
+}
+
+impl Staged {
+    /// Begins a file that is to be `target`, readable by its owner alone.
+    ///
+    /// # Errors
+    /// A target that exists and is to stay, or a folder that cannot be written.
+    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
+        let replace = existing == Existing::Replace;
+        if !replace && target.symlink_metadata().is_ok() {
+            return Err(Error::usage(format!("{} exists", target.display())).hint("--force to replace it"));
+        }
+        let folder = folder(target);
+        let failed = |e| Error::io(format!("cannot write in {}", folder.display()), e);
+        let (file, name) = match unnamed(folder) {
+            Some(file) => (file, None),
+            None => {
+                let name = temporary_name(target);
+                let file = create_new(&name).map_err(failed)?;
+                staged().push(name.clone());
+                (file, Some(name))
+            }
+        };
+        Ok(Self { file, target: target.to_owned(), name, replace })
+    }
+
+    /// Gives the file its name, once its bytes are on the disk.
+    ///
+    /// # Errors
+    /// Those of the disk, or a target that came to be in the meantime; nothing is left then.
+    pub fn persist(mut self) -> Result<()> {
+        let failed = |target: &Path| format!("cannot write {}", target.display());
+        self.file.sync_all().map_err(|e| Error::io(failed(&self.target), e))?;
+        let target = self.target.clone();
+        let named = match self.name.clone() {
+            None if !self.replace => link(&self.file, &target),
+            None => {
+                let name = temporary_name(&target);
+                staged().push(name.clone());
+                self.name = Some(name.clone());
+                link(&self.file, &name).and_then(|()| fs::rename(&name, &target))
+            }
+            Some(name) if self.replace => fs::rename(&name, &target),
+            Some(name) => fs::hard_link(&name, &target).and_then(|()| fs::remove_file(&name)),
+        };
+        named.map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => Error::usage(format!("{} exists", target.display())).hint("--force to replace it"),
+            _ => Error::io(failed(&target), e),
+        })?;
+        self.forget_name();
+        // The name itself is on the disk only when its folder is.
+        File::open(folder(&target)).and_then(|f| f.sync_all()).map_err(|e| Error::io(failed(&target), e))
+    }
+
+    fn forget_name(&mut self) {
+        if let Some(name) = self.name.take() {
+            staged().retain(|n| *n != name);
+        }
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // It may have been renamed already.
+            let _ = fs::remove_file(name);
+        }
+        self.forget_name();
+    }
+}
+
+/// Removes what is staged under a name, when the process is about to end.
+pub fn remove_staged() {
+    for name in staged().drain(..) {
+        let _ = fs::remove_file(name);
+    }
+}
+
+fn staged() -> MutexGuard<'static, Vec<PathBuf>> {
+    STAGED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn folder(target: &Path) -> &Path {
+    match target.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Beside the target, so that renaming is one step; with random letters, so that nobody can have put something there.
+fn temporary_name(target: &Path) -> PathBuf {
+    let random = uuid::Uuid::now_v7().simple().to_string();
+    let name = target.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    folder(target).join(format!(".{name}.hmask-{random}.tmp"))
+}
+
+fn create_new(name: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(name)
+}
+
+/// A file without a name, where the system has such.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+/// Gives a name to a file without one; fails if the name is taken.
+#[cfg(target_os = "linux")]
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    linkat(CWD, open, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nothing_is_there_before_and_all_is_there_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.csv");
+        let mut staged = Staged::create(&target, Existing::Refuse).unwrap();
+        staged.write_all(b"text").unwrap();
+        assert!(!target.exists());
+        staged.persist().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"text");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+        #[cfg(unix)]
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&target.metadata().unwrap().permissions()) & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_nothing_and_an_existing_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.csv");
+        drop(Staged::create(&target, Existing::Refuse).unwrap());
+        assert!(names(folder.path()).is_empty());
+        let late = Staged::create(&target, Existing::Refuse).unwrap();
+        fs::write(&target, "mine").unwrap();
+        assert!(Staged::create(&target, Existing::Refuse).is_err());
+        assert!(late.persist().unwrap_err().is_usage());
+        assert_eq!(fs::read(&target).unwrap(), b"mine");
+        let mut staged = Staged::create(&target, Existing::Replace).unwrap();
+        staged.write_all(b"theirs").unwrap();
+        staged.persist().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"theirs");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn named_files_go_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.csv");
+        for replace in [false, true] {
+            let name = temporary_name(&target);
+            let mut file = create_new(&name).unwrap();
+            file.write_all(b"x").unwrap();
+            staged().push(name.clone());
+            Staged { file, target: target.clone(), name: Some(name), replace }.persist().unwrap();
+            assert_eq!(names(folder.path()), ["out.csv"]);
+        }
+        let name = temporary_name(&target);
+        let file = create_new(&name).unwrap();
+        drop(Staged { file, target, name: Some(name), replace: false });
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+}

@@ -1,0 +1,238 @@
+//! CSV: the input with the masked fields replaced, and no other byte changed.
+//!
+//! [`scan`] finds records and fields, [`layout`] what the file is, [`chunk`] masks a piece of it. Here a file is cut into pieces that are
+//! masked in parallel and put together again in order.
+//!
+//! Where a record begins cannot be known without having read all before it, as a line end may stand within quotes. So each chunk is cut
+//! where a record most likely begins and masked as if it did. Whether it did shows when the chunk before it is through: if that one ends
+//! within a record, the guess was wrong, and the next is masked again together with what was left over. Each byte is scanned once as long
+//! as the guesses hold; the result is the same in any case.
+
+mod chunk;
+mod layout;
+mod scan;
+
+use std::io::{Read, Write};
+
+pub use chunk::Ragged;
+use chunk::{Chunk, Done, Masker};
+use layout::{Found, Layout, too_long};
+
+use super::text::TextEncoding;
+use super::{ColumnReport, Job, TableReport};
+use crate::error::{Error, Result};
+use crate::pipeline;
+use crate::policy::Missing;
+
+/// Bytes of a chunk.
+const CHUNK: usize = 1 << 20;
+/// Bytes that a record may have.
+const MAX_RECORD: usize = 16 << 20;
+
+/// How to read a CSV. The default: delimiter found by the wanted columns, quote `"`, UTF-8, a header, no skipped lines.
+#[derive(Clone, Debug)]
+pub struct CsvOptions {
+    /// The field delimiter, if it is known.
+    pub delimiter: Option<u8>,
+    /// The quote, or none where quotes mean nothing.
+    pub quote: Option<u8>,
+    /// The encoding, unless a byte order mark sets it.
+    pub encoding: TextEncoding,
+    /// Whether the first record is data; columns are then named by number.
+    pub no_header: bool,
+    /// Lines before the header that are kept as they are.
+    pub skip_lines: usize,
+    /// Records of another length than the header.
+    pub ragged: Ragged,
+    /// Wanted columns that are not there.
+    pub missing: Missing,
+    /// Bytes of a chunk; small ones serve tests.
+    #[doc(hidden)]
+    pub chunk: usize,
+}
+
+impl CsvOptions {
+    /// Sets the delimiter and the quote from ASCII characters.
+    ///
+    /// # Errors
+    /// One that cannot structure a table: beyond ASCII, alphanumeric, a line end, NUL, or both the same.
+    pub fn dialect(mut self, delimiter: Option<char>, quote: Option<char>) -> Result<Self> {
+        let byte = |c: char| match u8::try_from(c) {
+            Ok(b) if b.is_ascii() && !b.is_ascii_alphanumeric() && !matches!(b, 0 | b'\n' | b'\r') => Ok(b),
+            _ => Err(Error::usage(format!("{c:?} cannot be a delimiter or quote"))),
+        };
+        self.delimiter = delimiter.map(byte).transpose()?;
+        self.quote = quote.map(byte).transpose()?;
+        if self.quote.is_some() && self.quote == self.delimiter {
+            return Err(Error::usage("delimiter and quote are the same"));
+        }
+        if self.delimiter.is_some_and(|d| !self.encoding.keeps_apart(d)) {
+            return Err(Error::usage(format!("this delimiter is not certain in {}", self.encoding.name())));
+        }
+        Ok(self)
+    }
+}
+
+impl Default for CsvOptions {
+    fn default() -> Self {
+        Self {
+            delimiter: None,
+            quote: Some(b'"'),
+            encoding: TextEncoding::UTF_8,
+            no_header: false,
+            skip_lines: 0,
+            ragged: Ragged::Refuse,
+            missing: Missing::Error,
+            chunk: CHUNK,
+        }
+    }
+}
+
+/// Masks a CSV from `input` to `output`.
+///
+/// # Errors
+/// Anything that makes the table uncertain (docs/spec.md); `output` may then have been written in part.
+pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
+    let mut chunks = Chunks { input, ahead: Vec::new(), ended: false, yielded_last: false, size: options.chunk };
+    let layout = chunks.layout(job, options)?;
+    let masker = Masker::new(&layout, job.pseudonymiser, options.ragged)?;
+    let mut commit = Commit::new(&masker, output);
+    commit.write(&chunks.ahead[..layout.start])?;
+    chunks.ahead.drain(..layout.start);
+    pipeline::ordered(
+        job.workers,
+        || chunks.next(&masker, job.progress),
+        |chunk| masker.mask(chunk),
+        |done| commit.take(done),
+    )?;
+    Ok(commit.report)
+}
+
+/// The file in pieces.
+struct Chunks<'a> {
+    input: &'a mut (dyn Read + Send),
+    /// Read, not yet handed on.
+    ahead: Vec<u8>,
+    ended: bool,
+    yielded_last: bool,
+    size: usize,
+}
+
+impl Chunks<'_> {
+    /// Reads on until `ahead` has `size` bytes or the file ends.
+    fn fill(&mut self, size: usize) -> Result<()> {
+        let missing = size.saturating_sub(self.ahead.len());
+        self.ahead.reserve(missing);
+        let read = (&mut *self.input).take(missing as u64).read_to_end(&mut self.ahead).map_err(super::read_error)?;
+        self.ended |= read < missing;
+        Ok(())
+    }
+
+    fn layout(&mut self, job: &Job<'_>, options: &CsvOptions) -> Result<Layout> {
+        loop {
+            self.fill(self.ahead.len() + self.size)?;
+            match Layout::find(&self.ahead, self.ended, job.columns, options)? {
+                Found::Layout(layout) => return Ok(*layout),
+                Found::NeedMore if self.ended => return Err(too_long()),
+                Found::NeedMore => {}
+            }
+        }
+    }
+
+    /// The next chunk; the last one, which may be empty, says so.
+    fn next(&mut self, masker: &Masker<'_>, progress: &dyn Fn(u64)) -> Result<Option<Chunk>> {
+        if self.yielded_last {
+            return Ok(None);
+        }
+        self.fill(self.size)?;
+        let mut bytes = std::mem::take(&mut self.ahead);
+        if self.ended {
+            self.yielded_last = true;
+        } else {
+            let cut = cut(&bytes, masker.layout);
+            self.ahead = bytes.split_off(cut);
+        }
+        progress(bytes.len() as u64);
+        Ok(Some(Chunk { bytes, last: self.yielded_last }))
+    }
+}
+
+/// Where to cut `bytes`: at the last line start from which a record of the right width can be read, else at the last line start.
+fn cut(bytes: &[u8], layout: &Layout) -> usize {
+    const TRIES: usize = 64;
+    let unit = layout.encoding.unit();
+    let whole = bytes.len() / unit * unit;
+    let mut buffer = Vec::new();
+    let text = layout.encoding.narrow(&bytes[..whole], &mut buffer);
+    let mut end = text.len().saturating_sub(1); // a CR at the very end may belong to an LF
+    let mut fallback = None;
+    for _ in 0..TRIES {
+        let Some(at) = text[..end].iter().rposition(|b| matches!(b, b'\n' | b'\r')) else { break };
+        end = at;
+        let start = at + 1;
+        if text[at] == b'\r' && text[start] == b'\n' {
+            continue;
+        }
+        let first = layout.dialect.first_record(&text[start..], false);
+        if first.is_ok_and(|r| r.is_some_and(|(fields, _)| fields.len() == layout.width)) {
+            return start * unit;
+        }
+        fallback.get_or_insert(start);
+    }
+    fallback.map_or(whole, |start| start * unit)
+}
+
+/// Puts the masked chunks together.
+struct Commit<'a> {
+    masker: &'a Masker<'a>,
+    output: &'a mut dyn Write,
+    /// The start of a record whose end the chunks so far do not hold.
+    left: Vec<u8>,
+    records: u64,
+    lines: u64,
+    report: TableReport,
+}
+
+impl<'a> Commit<'a> {
+    fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write) -> Self {
+        let layout = masker.layout;
+        let columns = layout.columns.found.iter().map(|i| ColumnReport { name: layout.names[*i].clone(), ..Default::default() });
+        let report = TableReport { columns: columns.collect(), missing: layout.columns.missing.clone(), ..Default::default() };
+        Self { masker, output, left: Vec::new(), records: layout.records, lines: layout.lines, report }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.output.write_all(bytes).map_err(|e| Error::io("cannot write", e))
+    }
+
+    fn take(&mut self, mut done: Done) -> Result<()> {
+        if !self.left.is_empty() {
+            let mut bytes = std::mem::take(&mut self.left);
+            bytes.extend_from_slice(&done.chunk.bytes);
+            done = self.masker.mask(Chunk { bytes, last: done.chunk.last });
+        }
+        if let Some(error) = done.error {
+            return Err(error.at(|p| {
+                p.record = Some(self.records + done.records + 1);
+                p.line = Some(self.lines + done.lines + 1);
+            }));
+        }
+        self.write(&done.out)?;
+        self.left = done.chunk.bytes.split_off(done.consumed);
+        if self.left.len() > MAX_RECORD {
+            let (record, line) = (self.records + done.records + 1, self.lines + done.lines + 1);
+            return Err(too_long().at(|p| (p.record, p.line) = (Some(record), Some(line))));
+        }
+        self.records += done.records;
+        self.lines += done.lines;
+        let report = &mut self.report;
+        report.rows += done.records;
+        report.long_records += done.long;
+        report.short_records += done.short;
+        for (column, masked) in report.columns.iter_mut().zip(done.masked) {
+            column.masked += masked;
+            column.missing += done.records - masked;
+        }
+        Ok(())
+    }
+}

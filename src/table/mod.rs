@@ -1,0 +1,150 @@
+//! A table in, the same table out: formats, compression, text.
+
+pub mod compress;
+pub mod csv;
+pub mod parquet;
+mod text;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use compress::Compression;
+use csv::CsvOptions;
+pub use text::TextEncoding;
+
+use crate::error::{Error, Result};
+use crate::mask::Pseudonymiser;
+use crate::policy::Columns;
+
+/// What is to be done with a table, whatever its format.
+pub struct Job<'a> {
+    /// The columns to mask.
+    pub columns: &'a Columns,
+    /// What masks them.
+    pub pseudonymiser: &'a Pseudonymiser,
+    /// Threads that hash.
+    pub workers: usize,
+    /// Called with the number of input bytes taken since the last call.
+    pub progress: &'a dyn Fn(u64),
+}
+
+/// What became of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableReport {
+    /// Data records or rows.
+    pub rows: u64,
+    /// The masked columns.
+    pub columns: Vec<ColumnReport>,
+    /// Columns that were wanted and are not there.
+    pub missing: Vec<String>,
+    /// Records from which surplus fields were dropped.
+    pub long_records: u64,
+    /// Records with fewer fields than the header.
+    pub short_records: u64,
+    /// What the user should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// What became of a masked column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnReport {
+    /// Its name, as a column list names it.
+    pub name: String,
+    /// Values that became pseudonyms.
+    pub masked: u64,
+    /// Nulls and empty values, which stayed.
+    pub missing: u64,
+}
+
+/// The formats of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Delimited text.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+}
+
+/// Where a table comes from.
+pub enum Input {
+    /// A file that can be read at any place.
+    File(File),
+    /// A pipe, with what has been read of it already in front.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Format {
+    /// Parses the name of a format, as `--format` takes it.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn parse(name: &str) -> Result<Self> {
+        match name {
+            "csv" | "tsv" | "txt" => Ok(Self::Csv),
+            "parquet" => Ok(Self::Parquet),
+            other => Err(Error::usage(format!("unknown format {other:?}: csv and parquet are known"))),
+        }
+    }
+
+    /// The format that a file's name tells, behind the ending of a compression.
+    pub fn from_name(path: &Path) -> Option<Self> {
+        let name = Compression::strip(path.file_name()?.to_str()?).to_ascii_lowercase();
+        match name.rsplit_once('.')?.1 {
+            "csv" | "tsv" | "txt" | "tab" => Some(Self::Csv),
+            "parquet" | "pq" => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+
+    /// The format that a file's first bytes tell; text is taken for CSV.
+    pub fn from_magic(start: &[u8]) -> Self {
+        if start.starts_with(parquet::MAGIC) { Self::Parquet } else { Self::Csv }
+    }
+
+    /// The ending of a file of this format.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// Masks a table from `input` to `output`, which is compressed as `packing` says.
+///
+/// # Errors
+/// Whatever makes the table uncertain or cannot be read or written; `output` may then have been written in part.
+pub fn mask(
+    input: Input,
+    output: &mut dyn Write,
+    format: Format,
+    packing: Compression,
+    job: &Job<'_>,
+    options: &CsvOptions,
+) -> Result<TableReport> {
+    match (format, input) {
+        (Format::Csv, input) => {
+            let plain: Box<dyn Read + Send> = match input {
+                Input::File(file) => compress::reader(Box::new(file))?,
+                Input::Stream(stream) => compress::reader(stream)?,
+            };
+            let mut plain = plain;
+            compress::write(output, packing, |out| csv::mask(&mut plain, out, job, options))
+        }
+        (Format::Parquet, Input::File(file)) => parquet::mask(&file, output, job, options.missing),
+        (Format::Parquet, Input::Stream(_)) => {
+            Err(Error::unsupported("Parquet cannot be read from a pipe: its footer is at the end").hint("hmask mask FILE.parquet"))
+        }
+    }
+}
+
+/// The error of a read: of the disk, or of the decompressor that stands before it.
+fn read_error(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other => {
+            Error::malformed(format!("damaged compressed data: {error}"))
+        }
+        _ => Error::io("cannot read", error),
+    }
+}

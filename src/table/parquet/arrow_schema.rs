@@ -1,0 +1,119 @@
+//! The Arrow schema that Arrow's writers leave in a Parquet file's metadata: masked fields become strings there, too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::policy::LIST_STEP;
+
+/// The key of the metadata.
+pub const KEY: &[u8] = b"ARROW:schema";
+
+/// The schema with the leaves at these paths as strings, encoded as it was; nothing where it cannot be read.
+pub fn masked(encoded: &[u8], paths: &[&[String]]) -> Option<Vec<u8>> {
+    const CONTINUATION: [u8; 8] = [255; 8];
+    let bytes = BASE64_STANDARD.decode(encoded).ok()?;
+    let message = if bytes.starts_with(&CONTINUATION[..4]) { bytes.get(8..)? } else { &bytes };
+    let schema = try_fb_to_schema(arrow_ipc::root_as_message(message).ok()?.header_as_schema()?).ok()?;
+    let fields = mask_fields(schema.fields(), paths);
+    let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+    Some(parquet::arrow::encode_arrow_schema(&schema).into_bytes())
+}
+
+/// Fields of a struct, or the columns: paths begin with their names.
+fn mask_fields(fields: &Fields, paths: &[&[String]]) -> Fields {
+    let one = |field: &FieldRef| {
+        let below: Vec<&[String]> = paths.iter().filter(|p| p.first() == Some(field.name())).map(|p| &p[1..]).collect();
+        mask_field(field, &below)
+    };
+    fields.iter().map(one).collect()
+}
+
+fn mask_field(field: &FieldRef, paths: &[&[String]]) -> FieldRef {
+    if paths.is_empty() {
+        return field.clone();
+    }
+    let data_type = mask_type(field.data_type(), paths);
+    let mut masked = Field::clone(field).with_data_type(data_type);
+    if paths.iter().any(|p| p.is_empty()) {
+        // An extension type (UUID, JSON, …) says what a string is not.
+        let metadata = field.metadata().iter().filter(|(k, _)| !k.starts_with("ARROW:extension:"));
+        let metadata: HashMap<String, String> = metadata.map(|(k, v)| (k.clone(), v.clone())).collect();
+        masked = masked.with_metadata(metadata);
+    }
+    Arc::new(masked)
+}
+
+fn mask_type(data_type: &DataType, paths: &[&[String]]) -> DataType {
+    if paths.iter().any(|p| p.is_empty()) {
+        return string_like(data_type);
+    }
+    let element = |field: &FieldRef| {
+        let below: Vec<&[String]> = paths.iter().filter(|p| p[0] == LIST_STEP).map(|p| &p[1..]).collect();
+        mask_field(field, &below)
+    };
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(mask_fields(fields, paths)),
+        DataType::List(field) => DataType::List(element(field)),
+        DataType::LargeList(field) => DataType::LargeList(element(field)),
+        DataType::ListView(field) => DataType::ListView(element(field)),
+        DataType::LargeListView(field) => DataType::LargeListView(element(field)),
+        DataType::FixedSizeList(field, n) => DataType::FixedSizeList(element(field), *n),
+        DataType::Map(entries, sorted) => {
+            // The path goes by `key` and `value`, whatever the entries are named.
+            let DataType::Struct(pair) = entries.data_type() else { return data_type.clone() };
+            let renamed = pair.iter().zip(["key", "value"]).map(|(field, name)| {
+                let below: Vec<&[String]> = paths.iter().filter(|p| p[0] == name).map(|p| &p[1..]).collect();
+                mask_field(field, &below)
+            });
+            let entries = Field::clone(entries).with_data_type(DataType::Struct(renamed.collect()));
+            DataType::Map(Arc::new(entries), *sorted)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The string type that takes the place of a type: of the same family where it has one.
+fn string_like(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::LargeUtf8 | DataType::LargeBinary => DataType::LargeUtf8,
+        DataType::Utf8View | DataType::BinaryView => DataType::Utf8View,
+        DataType::Dictionary(index, value) => DataType::Dictionary(index.clone(), Box::new(string_like(value))),
+        _ => DataType::Utf8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_paths_change() {
+        let inner = Fields::from(vec![Field::new("x", DataType::Int32, true), Field::new("y", DataType::Int32, true)]);
+        let list = DataType::new_list(DataType::Struct(inner), true);
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::LargeUtf8));
+        let schema = Schema::new(vec![
+            Field::new("a", DataType::Int64, false),
+            Field::new("l", list, true),
+            Field::new("d", dictionary.clone(), true),
+            Field::new("b", DataType::Date32, true),
+        ]);
+        let encoded = parquet::arrow::encode_arrow_schema(&schema);
+        let path = |p: &[&str]| p.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let paths = [path(&["a"]), path(&["l", "[]", "x"]), path(&["d"])];
+        let out = masked(encoded.as_bytes(), &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+        let bytes = BASE64_STANDARD.decode(out).unwrap();
+        let got = try_fb_to_schema(arrow_ipc::root_as_message(&bytes[8..]).unwrap().header_as_schema().unwrap()).unwrap();
+        assert_eq!(got.field(0), &Field::new("a", DataType::Utf8, false));
+        assert_eq!(got.field(2).data_type(), &dictionary);
+        assert_eq!(got.field(3), schema.field(3));
+        let DataType::List(element) = got.field(1).data_type() else { panic!() };
+        let DataType::Struct(fields) = element.data_type() else { panic!() };
+        assert_eq!((fields[0].data_type(), fields[1].data_type()), (&DataType::Utf8, &DataType::Int32));
+        assert!(masked(b"not base64!", &[]).is_none());
+    }
+}

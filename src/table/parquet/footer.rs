@@ -1,0 +1,262 @@
+//! The footer: read as it is, checked where hmask relies on it, changed where a masked leaf demands it.
+//!
+//! Source: apache/parquet-format, `parquet.thrift`; the numbers of fields are its.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use super::arrow_schema;
+use super::schema::{Leaf, leaves};
+use super::thrift::{Struct, Value};
+use crate::error::{Error, Result};
+
+/// At both ends of a plain file.
+pub const MAGIC: &[u8; 4] = b"PAR1";
+/// At the end of a file with an encrypted footer.
+const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
+/// Footers beyond this are refused.
+const MAX_FOOTER: u64 = 1 << 30;
+
+/// Fields of `ColumnMetaData`.
+pub mod column {
+    pub const TYPE: i16 = 1;
+    pub const ENCODINGS: i16 = 2;
+    pub const PATH: i16 = 3;
+    pub const CODEC: i16 = 4;
+    pub const NUM_VALUES: i16 = 5;
+    pub const UNCOMPRESSED_SIZE: i16 = 6;
+    pub const COMPRESSED_SIZE: i16 = 7;
+    pub const DATA_PAGE_OFFSET: i16 = 9;
+    pub const INDEX_PAGE_OFFSET: i16 = 10;
+    pub const DICTIONARY_PAGE_OFFSET: i16 = 11;
+    pub const STATISTICS: i16 = 12;
+    pub const ENCODING_STATS: i16 = 13;
+    pub const BLOOM_OFFSET: i16 = 14;
+    pub const BLOOM_LENGTH: i16 = 15;
+    pub const SIZE_STATISTICS: i16 = 16;
+    pub const GEOSPATIAL_STATISTICS: i16 = 17;
+}
+
+/// Fields of `ColumnChunk`.
+pub mod chunk {
+    pub const FILE_PATH: i16 = 1;
+    pub const FILE_OFFSET: i16 = 2;
+    pub const METADATA: i16 = 3;
+    pub const OFFSET_INDEX: i16 = 4;
+    pub const COLUMN_INDEX: i16 = 6;
+    pub const CRYPTO: i16 = 8;
+}
+
+/// Fields of `RowGroup`.
+pub mod group {
+    pub const COLUMNS: i16 = 1;
+    pub const TOTAL_BYTE_SIZE: i16 = 2;
+    pub const NUM_ROWS: i16 = 3;
+    pub const SORTING_COLUMNS: i16 = 4;
+    pub const FILE_OFFSET: i16 = 5;
+    pub const TOTAL_COMPRESSED_SIZE: i16 = 6;
+}
+
+/// Fields of `FileMetaData`.
+mod file {
+    pub const SCHEMA: i16 = 2;
+    pub const NUM_ROWS: i16 = 3;
+    pub const ROW_GROUPS: i16 = 4;
+    pub const KEY_VALUES: i16 = 5;
+    pub const CREATED_BY: i16 = 6;
+    pub const COLUMN_ORDERS: i16 = 7;
+    pub const ENCRYPTION: i16 = 8;
+}
+
+/// A footer and what is needed of it.
+pub struct Footer {
+    metadata: Struct,
+    pub leaves: Vec<Leaf>,
+    /// Where the footer begins: no chunk reaches beyond.
+    pub start: u64,
+}
+
+/// Reads `length` bytes at `offset`.
+///
+/// # Errors
+/// A range that the file does not have.
+pub fn read_at(mut file: &File, offset: u64, length: usize) -> Result<Vec<u8>> {
+    let failed = |e| Error::io("cannot read", e);
+    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(length as u64).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() < length {
+        return Err(Error::malformed("damaged Parquet file: it ends early"));
+    }
+    Ok(bytes)
+}
+
+impl Footer {
+    /// Reads the footer of a file.
+    ///
+    /// # Errors
+    /// No Parquet file, an encrypted one, or one whose numbers are impossible.
+    pub fn read(mut file: &File) -> Result<Self> {
+        let size = file.seek(SeekFrom::End(0)).map_err(|e| Error::io("cannot read", e))?;
+        let no_parquet = || Error::malformed("not a Parquet file, or a damaged one: no magic number at both ends");
+        if size < 12 {
+            return Err(no_parquet());
+        }
+        let tail = read_at(file, size - 8, 8)?;
+        let head = read_at(file, 0, 4)?;
+        if tail[4..] == *ENCRYPTED_MAGIC {
+            return Err(Error::unsupported("the Parquet file is encrypted"));
+        }
+        if tail[4..] != *MAGIC || head != MAGIC {
+            return Err(no_parquet());
+        }
+        let length = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
+        let start = (size - 8).checked_sub(length).filter(|s| *s >= 4 && length <= MAX_FOOTER);
+        let start = start.ok_or_else(|| Error::malformed("damaged footer: an impossible length"))?;
+        let (metadata, _) = Struct::read(&read_at(file, start, length as usize)?)?;
+        if metadata.get(file::ENCRYPTION).is_some() {
+            return Err(Error::unsupported("columns of the Parquet file are encrypted"));
+        }
+        let elements: Vec<&Struct> = metadata.structs(file::SCHEMA).collect();
+        let leaves = leaves(&elements)?;
+        let footer = Self { metadata, leaves, start };
+        for (number, group) in footer.groups().enumerate() {
+            footer.check_group(group).map_err(|e| e.at(|p| p.row_group = Some(number)))?;
+        }
+        Ok(footer)
+    }
+
+    /// The row groups.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Struct> {
+        self.metadata.structs(file::ROW_GROUPS)
+    }
+
+    /// Rows of the file, as the footer says.
+    pub fn rows(&self) -> u64 {
+        self.metadata.int(file::NUM_ROWS).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+    }
+
+    /// The schema element of a leaf.
+    pub fn element(&self, leaf: &Leaf) -> &Struct {
+        static EMPTY: Value = Value::Bool(false);
+        let value = self.metadata.list(file::SCHEMA).get(leaf.element).unwrap_or(&EMPTY);
+        value.as_struct().unwrap_or_else(|| unreachable!("leaves are made of elements"))
+    }
+
+    /// Bytes of a column chunk.
+    ///
+    /// # Errors
+    /// A range that the file does not have.
+    pub fn span(&self, metadata: &Struct) -> Result<(u64, u64)> {
+        let start = chunk_start(metadata).unwrap_or(0);
+        let size = metadata.int(column::COMPRESSED_SIZE).unwrap_or(-1);
+        let impossible = || Error::malformed("damaged footer: a column chunk at an impossible place");
+        let (start, size) = u64::try_from(start).ok().zip(u64::try_from(size).ok()).ok_or_else(impossible)?;
+        if size == 0 {
+            return Ok((start, 0));
+        }
+        match start.checked_add(size) {
+            Some(end) if start >= 4 && end <= self.start => Ok((start, size)),
+            _ => Err(impossible()),
+        }
+    }
+
+    fn check_group(&self, group: &Struct) -> Result<()> {
+        let columns = group.structs(group::COLUMNS);
+        if columns.len() != self.leaves.len() {
+            return Err(Error::malformed(format!(
+                "damaged footer: {} column chunks for {} columns",
+                columns.len(),
+                self.leaves.len()
+            )));
+        }
+        for (chunk, leaf) in columns.zip(&self.leaves) {
+            let name = || crate::policy::quote_path(&leaf.candidate.path);
+            let check = || {
+                if chunk.get(chunk::CRYPTO).is_some() {
+                    return Err(Error::unsupported("the column is encrypted"));
+                }
+                if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
+                    return Err(Error::unsupported("the column's data lies in another file"));
+                }
+                let metadata = chunk.structure(chunk::METADATA).ok_or_else(|| Error::malformed("damaged footer: a chunk without metadata"))?;
+                self.span(metadata).map(drop)
+            };
+            check().map_err(|e| e.at(|p| p.column = Some(name())))?;
+        }
+        Ok(())
+    }
+
+    /// Changes what is said of the masked leaves, apart from the row groups. Returns warnings.
+    pub fn mask_schema(&mut self, masked: &[usize]) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for leaf in masked {
+            let element = self.leaves[*leaf].element;
+            let elements = self.metadata.list_mut(file::SCHEMA);
+            if let Some(e) = elements.and_then(|l| l.get_mut(element)).and_then(Value::as_struct_mut) {
+                super::schema::make_string(e);
+            }
+            // Order by type: what the column's old order said of numbers does not hold for text.
+            let order = Value::Struct(Struct::default().with(1, Value::Struct(Struct::default())));
+            if let Some(old) = self.metadata.list_mut(file::COLUMN_ORDERS).and_then(|l| l.get_mut(*leaf)) {
+                *old = order;
+            }
+        }
+        let paths: Vec<&[String]> = masked.iter().map(|i| self.leaves[*i].candidate.path.as_slice()).collect();
+        let mut lost = false;
+        if let Some(entries) = self.metadata.list_mut(file::KEY_VALUES) {
+            entries.retain_mut(|entry| {
+                let Some(entry) = entry.as_struct_mut().filter(|e| e.binary(1) == Some(arrow_schema::KEY)) else { return true };
+                let changed = entry.binary(2).and_then(|encoded| arrow_schema::masked(encoded, &paths));
+                lost |= changed.is_none();
+                changed.map(|v| entry.set(2, Value::Binary(v))).is_some()
+            });
+        }
+        if lost {
+            warnings.push("the Arrow schema in the metadata does not read and was left out".into());
+        }
+        let mut by = self.metadata.binary(file::CREATED_BY).map_or_else(Vec::new, |b| [b, b"; "].concat());
+        by.extend_from_slice(concat!("hmask ", env!("CARGO_PKG_VERSION")).as_bytes());
+        self.metadata.set(file::CREATED_BY, Value::Binary(by));
+        warnings
+    }
+
+    /// The footer's bytes with new row groups, its length and the magic number included.
+    pub fn finish(mut self, groups: Vec<Struct>) -> Result<Vec<u8>> {
+        if self.metadata.get(file::ROW_GROUPS).is_some() {
+            self.metadata.set(file::ROW_GROUPS, Value::struct_list(groups));
+        }
+        let mut out = Vec::new();
+        self.metadata.write(&mut out);
+        let length = u32::try_from(out.len()).map_err(|_| Error::unsupported("the footer would be larger than 4 GiB"))?;
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        Ok(out)
+    }
+}
+
+/// The chunk metadata of a column in a row group.
+pub fn metadata(groups: &[Struct], place: super::Place) -> &Struct {
+    let column = groups[place.group].list(group::COLUMNS)[place.column].as_struct();
+    column.and_then(|c| c.structure(chunk::METADATA)).unwrap_or_else(|| unreachable!("checked with the footer"))
+}
+
+/// Where a chunk begins, as its metadata says: with its dictionary, if that comes first.
+pub fn chunk_start(metadata: &Struct) -> Option<i64> {
+    let offsets = [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET].map(|id| metadata.int(id));
+    offsets.into_iter().flatten().filter(|n| *n > 0).min()
+}
+
+/// Cuts the sorting columns before the first masked one: what follows it is no longer sorted.
+pub fn cut_sorting(group: &mut Struct, masked: &[usize]) {
+    let is_masked = |v: &Value| {
+        let column = v.as_struct().and_then(|s| s.int(1)).and_then(|n| usize::try_from(n).ok());
+        column.is_some_and(|c| masked.contains(&c))
+    };
+    let Some(sorting) = group.list_mut(group::SORTING_COLUMNS) else { return };
+    let keep = sorting.iter().position(is_masked).unwrap_or(sorting.len());
+    sorting.truncate(keep);
+    if sorting.is_empty() {
+        group.remove(group::SORTING_COLUMNS);
+    }
+}

@@ -1,0 +1,380 @@
+//! One page of a masked chunk: its values replaced, its levels kept.
+//!
+//! A page whose values are dictionary indices keeps its bytes, since only the dictionary is rewritten. Any other becomes PLAIN.
+
+use super::codec::Codec;
+use super::levels::{bit_packed, hybrid, short, width_of};
+use super::schema::{Meaning, Physical};
+use super::thrift::{Struct, Value};
+use super::values::{canonical_values, encoding};
+use crate::error::{Error, Result};
+use crate::mask::{Pseudonymiser, Tag};
+
+/// Page types by their number.
+pub mod page_type {
+    pub const DATA: i64 = 0;
+    pub const INDEX: i64 = 1;
+    pub const DICTIONARY: i64 = 2;
+    pub const DATA_V2: i64 = 3;
+}
+
+/// Bytes that a decompressed page may have: sizes are signed 32-bit numbers.
+const MAX_PAGE: usize = i32::MAX as usize;
+
+/// What all pages of a masked chunk have in common.
+pub struct Chunk<'a> {
+    pub pseudonymiser: &'a Pseudonymiser,
+    pub codec: Codec,
+    pub physical: Physical,
+    pub meaning: Meaning,
+    pub max_definition: u32,
+    pub max_repetition: u32,
+    /// Whether a bloom filter is made of the tokens.
+    pub bloom: bool,
+}
+
+/// A dictionary after masking.
+#[derive(Default)]
+pub struct Dictionary {
+    tokens: Vec<Vec<u8>>,
+    /// For each entry its place in the order of the tokens, and for each place an entry.
+    rank: Vec<u32>,
+    order: Vec<u32>,
+}
+
+/// A page as it is written, and what indexes and footer say of it.
+#[derive(Default)]
+pub struct Masked {
+    /// Header and body.
+    pub bytes: Vec<u8>,
+    /// Header and decompressed body.
+    pub uncompressed: usize,
+    pub kind: i64,
+    pub encoding: i64,
+    /// Values with nulls, as the header counts them; 0 for a dictionary.
+    pub values: u64,
+    pub rows: u64,
+    /// Whether its first value begins a row, rather than going on with that of the page before.
+    pub begins_row: bool,
+    /// Values that are not null and not the empty text.
+    pub masked: u64,
+    /// Values that are null.
+    pub nulls: u64,
+    /// Least and greatest token.
+    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    /// Hashes of the tokens, where a bloom filter is made.
+    pub hashes: Vec<u64>,
+}
+
+/// Where the parts of a data page lie.
+struct Parts<'b> {
+    levels: &'b [u8],
+    values: &'b [u8],
+    count: u64,
+    rows: u64,
+    begins_row: bool,
+    present: usize,
+    encoding: i64,
+}
+
+/// Tokens of values, encoded PLAIN.
+struct Tokens {
+    plain: Vec<u8>,
+    masked: u64,
+    bounds: Option<(Vec<u8>, Vec<u8>)>,
+    hashes: Vec<u64>,
+}
+
+impl Chunk<'_> {
+    /// Masks a dictionary page.
+    ///
+    /// # Errors
+    /// Damage of any kind.
+    pub fn dictionary(&self, header: &Struct, body: &[u8]) -> Result<(Dictionary, Masked)> {
+        let inner = header.structure(7).ok_or_else(|| Error::malformed("damaged page: no dictionary header"))?;
+        let count = count(inner.int(1))?;
+        let plain = self.open(header, body, 0)?;
+        let encoding = match inner.int(2) {
+            Some(encoding::PLAIN_DICTIONARY) => encoding::PLAIN,
+            other => other.unwrap_or(encoding::PLAIN),
+        };
+        let tokens = self.tokens(&plain, encoding, count as usize)?;
+        let mut header = header.clone();
+        if let Some(Value::Struct(inner)) = header.get_mut(7) {
+            inner.remove(3); // tokens are not sorted as the values were
+        }
+        let mut masked = self.close(header, &[], &tokens.plain, body.len())?;
+        (masked.kind, masked.encoding) = (page_type::DICTIONARY, inner.int(2).unwrap_or(encoding::PLAIN));
+        masked.hashes = tokens.hashes;
+        Ok((Dictionary::new(&tokens.plain), masked))
+    }
+
+    /// Masks a data page of either version.
+    ///
+    /// # Errors
+    /// Damage of any kind, or a value that has no canonical form.
+    pub fn data(&self, header: &Struct, body: &[u8], dictionary: Option<&Dictionary>) -> Result<Masked> {
+        let kind = header.int(1).unwrap_or(page_type::DATA);
+        let v2 = kind == page_type::DATA_V2;
+        let field = if v2 { 8 } else { 5 };
+        let inner = header.structure(field).ok_or_else(|| Error::malformed("damaged page: no data page header"))?;
+        let raw_levels = if v2 { level_bytes(inner, 5)?.checked_add(level_bytes(inner, 6)?).ok_or_else(short)? } else { 0 };
+        let plain = self.open(header, body, raw_levels)?;
+        let parts = if v2 { self.parts_v2(inner, &plain)? } else { self.parts_v1(inner, &plain)? };
+        let mut header = header.clone();
+        let inner = header.get_mut(field).and_then(Value::as_struct_mut).ok_or_else(short)?;
+        inner.remove(if v2 { 8 } else { 5 }); // statistics of originals
+        let mut masked = match parts.encoding {
+            encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
+                let (masked, bounds) = indices(&parts, dictionary)?;
+                Masked { masked, bounds, ..keep(&header, body) }
+            }
+            _ if parts.present == 0 => keep(&header, body),
+            _ => {
+                let tokens = self.tokens(parts.values, parts.encoding, parts.present)?;
+                inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
+                if v2 {
+                    inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
+                }
+                let mut masked = self.close(header, parts.levels, &tokens.plain, raw_levels)?;
+                (masked.masked, masked.bounds, masked.hashes) = (tokens.masked, tokens.bounds, tokens.hashes);
+                masked
+            }
+        };
+        masked.kind = kind;
+        masked.encoding = if parts.present == 0 || is_indices(parts.encoding) { parts.encoding } else { encoding::PLAIN };
+        (masked.values, masked.rows, masked.begins_row) = (parts.count, parts.rows, parts.begins_row);
+        masked.nulls = parts.count - parts.present as u64;
+        Ok(masked)
+    }
+
+    /// The page decompressed, levels of version 2 included, after a look at its checksum.
+    fn open(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
+        if header.int(4).is_some_and(|crc| crc as u32 != crc32fast::hash(body)) {
+            return Err(Error::malformed("damaged page: its checksum does not match"));
+        }
+        let size = header.int(2).and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_PAGE).ok_or_else(short)?;
+        let (levels, values) = body.split_at_checked(raw_levels).ok_or_else(short)?;
+        let mut plain = levels.to_vec();
+        let codec = match header.structure(8).and_then(|h| h.bool(7)) {
+            Some(false) => Codec::Uncompressed,
+            _ => self.codec,
+        };
+        codec.decompress(values, size.checked_sub(raw_levels).ok_or_else(short)?, &mut plain)?;
+        Ok(plain)
+    }
+
+    /// The page with its levels and new values; of version 2 the levels are left as they are, `raw_levels` bytes of them.
+    fn close(&self, mut header: Struct, levels: &[u8], values: &[u8], raw_levels: usize) -> Result<Masked> {
+        let v2 = header.int(1) == Some(page_type::DATA_V2);
+        let mut body = Vec::new();
+        let size = levels.len() + values.len();
+        if v2 {
+            debug_assert_eq!(levels.len(), raw_levels);
+            body.extend_from_slice(levels);
+            self.codec.compress(values, &mut body)?;
+        } else if levels.is_empty() {
+            self.codec.compress(values, &mut body)?;
+        } else {
+            self.codec.compress(&[levels, values].concat(), &mut body)?;
+        }
+        let sizes = (i32::try_from(size), i32::try_from(body.len()));
+        let (Ok(uncompressed), Ok(compressed)) = sizes else {
+            return Err(Error::unsupported("a page of masked values would be larger than 2 GiB"));
+        };
+        header.set(2, Value::i32(uncompressed));
+        header.set(3, Value::i32(compressed));
+        if header.get(4).is_some() {
+            header.set(4, Value::i32(crc32fast::hash(&body) as i32));
+        }
+        let mut masked = keep(&header, &body);
+        masked.uncompressed = masked.bytes.len() - body.len() + size;
+        Ok(masked)
+    }
+
+    fn parts_v1<'b>(&self, inner: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
+        let count = count(inner.int(1))?;
+        let mut at = 0;
+        let (mut rows, mut begins_row) = (count, true);
+        if self.max_repetition > 0 {
+            let counted = Levels::read(plain, inner.int(4), count, self.max_repetition)?;
+            (rows, begins_row, at) = (counted.zeros, counted.begins_with_zero(), counted.used);
+        }
+        let mut present = count;
+        if self.max_definition > 0 {
+            let counted = Levels::read(&plain[at..], inner.int(3), count, self.max_definition)?;
+            (present, at) = (counted.greatest, at + counted.used);
+        }
+        let (levels, values) = plain.split_at(at);
+        let encoding = inner.int(2).ok_or_else(short)?;
+        Ok(Parts { levels, values, count, rows, begins_row, present: present as usize, encoding })
+    }
+
+    fn parts_v2<'b>(&self, inner: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
+        let count = count(inner.int(1))?;
+        let (repetition, rest) = plain.split_at_checked(level_bytes(inner, 6)?).ok_or_else(short)?;
+        let (definition, values) = rest.split_at_checked(level_bytes(inner, 5)?).ok_or_else(short)?;
+        let (mut rows, mut begins_row) = (count, true);
+        if self.max_repetition > 0 {
+            let counted = Levels::runs(repetition, count, self.max_repetition)?;
+            (rows, begins_row) = (counted.zeros, counted.begins_with_zero());
+        }
+        let mut present = count;
+        if self.max_definition > 0 {
+            present = Levels::runs(definition, count, self.max_definition)?.greatest;
+        }
+        if inner.int(2).is_some_and(|nulls| self.max_repetition == 0 && count.checked_sub(present) != u64::try_from(nulls).ok()) {
+            return Err(Error::malformed("damaged page: the number of nulls is not that of its levels"));
+        }
+        let levels = &plain[..repetition.len() + definition.len()];
+        let encoding = inner.int(4).ok_or_else(short)?;
+        Ok(Parts { levels, values, count, rows, begins_row, present: present as usize, encoding })
+    }
+
+    fn tokens(&self, bytes: &[u8], encoding: i64, count: usize) -> Result<Tokens> {
+        let values = canonical_values(bytes, encoding, self.physical, self.meaning, count)?;
+        let values = values.slices();
+        let form = self.pseudonymiser.form();
+        let keeps = |v: &[u8]| v.is_empty() && !form.hashes_empty();
+        let hashed: Vec<&[u8]> = values.iter().copied().filter(|v| !keeps(v)).collect();
+        let mut tags = vec![Tag::default(); hashed.len()];
+        self.pseudonymiser.tags(&hashed, &mut tags);
+        let mut plain = Vec::with_capacity(values.len() * 4 + hashed.len() * form.token_len());
+        let mut next = tags.iter();
+        for value in &values {
+            match next.as_slice().first() {
+                Some(tag) if !keeps(value) => {
+                    plain.extend_from_slice(&(form.token_len() as u32).to_le_bytes());
+                    form.write(tag, &mut plain);
+                    next.next();
+                }
+                _ => plain.extend_from_slice(&[0; 4]),
+            }
+        }
+        let text = |tag: &Tag| {
+            let mut out = Vec::new();
+            form.write(tag, &mut out);
+            out
+        };
+        // Tokens of one form sort as their tags do; the empty text comes before all.
+        let least = if hashed.len() < values.len() { Some(Vec::new()) } else { tags.iter().min().map(text) };
+        let greatest = tags.iter().max().map(text).or_else(|| least.clone());
+        let hashes = if self.bloom { plain_slices(&plain).map(super::index::bloom_hash).collect() } else { Vec::new() };
+        Ok(Tokens { plain, masked: tags.len() as u64, bounds: least.zip(greatest), hashes })
+    }
+}
+
+impl Dictionary {
+    fn new(plain: &[u8]) -> Self {
+        let tokens: Vec<Vec<u8>> = plain_slices(plain).map(<[u8]>::to_vec).collect();
+        let mut order: Vec<u32> = (0..tokens.len() as u32).collect();
+        order.sort_by(|a, b| tokens[*a as usize].cmp(&tokens[*b as usize]));
+        let mut rank = vec![0; tokens.len()];
+        order.iter().enumerate().for_each(|(place, entry)| rank[*entry as usize] = place as u32);
+        Self { tokens, rank, order }
+    }
+
+    fn token_at(&self, rank: u32) -> Vec<u8> {
+        self.tokens[self.order[rank as usize] as usize].clone()
+    }
+}
+
+/// Looks at every index of a page: how many stand for a token, and the least and greatest of these.
+fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, Option<(Vec<u8>, Vec<u8>)>)> {
+    if parts.present == 0 {
+        return Ok((0, None));
+    }
+    let dictionary = dictionary.ok_or_else(|| Error::malformed("damaged page: indices without a dictionary"))?;
+    let (width, runs) = parts.values.split_first().ok_or_else(short)?;
+    let (mut masked, mut least, mut greatest) = (0, u32::MAX, 0);
+    let mut each = |index: u32, times: usize| {
+        let rank = *dictionary.rank.get(index as usize).ok_or_else(|| Error::malformed("damaged page: an index beyond the dictionary"))?;
+        if !dictionary.tokens[index as usize].is_empty() {
+            masked += times as u64;
+        }
+        (least, greatest) = (least.min(rank), greatest.max(rank));
+        Ok(())
+    };
+    if *width == 0 && runs.is_empty() {
+        each(0, parts.present)?; // one entry needs no bit; some writers leave the runs out
+    } else {
+        hybrid(runs, (*width).into(), parts.present, each)?;
+    }
+    Ok((masked, Some((dictionary.token_at(least), dictionary.token_at(greatest)))))
+}
+
+/// A page whose body stays as it is.
+fn keep(header: &Struct, body: &[u8]) -> Masked {
+    let mut bytes = Vec::with_capacity(body.len() + 64);
+    header.write(&mut bytes);
+    let uncompressed = bytes.len() + header.int(2).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    bytes.extend_from_slice(body);
+    Masked { bytes, uncompressed, ..Masked::default() }
+}
+
+fn is_indices(encoding: i64) -> bool {
+    matches!(encoding, encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY)
+}
+
+fn count(number: Option<i64>) -> Result<u64> {
+    number.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| Error::malformed("damaged page: a negative number of values"))
+}
+
+fn level_bytes(inner: &Struct, id: i16) -> Result<usize> {
+    usize::try_from(inner.int(id).unwrap_or(0)).map_err(|_| Error::malformed("damaged page: a negative length of levels"))
+}
+
+/// Byte strings encoded PLAIN, as this module writes them.
+fn plain_slices(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = plain.split_first_chunk()?;
+        let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        plain = rest;
+        Some(value)
+    })
+}
+
+/// What hmask wants to know of levels.
+struct Levels {
+    zeros: u64,
+    greatest: u64,
+    first: Option<u32>,
+    used: usize,
+}
+
+impl Levels {
+    /// Levels of a page of version 1.
+    fn read(bytes: &[u8], encoding: Option<i64>, count: u64, max: u32) -> Result<Self> {
+        if encoding == Some(encoding::BIT_PACKED) {
+            return Self::count(max, |each| bit_packed(bytes, width_of(max), count as usize, each));
+        }
+        let (length, rest) = bytes.split_first_chunk().ok_or_else(short)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let mut levels = Self::runs(rest.get(..length).ok_or_else(short)?, count, max)?;
+        levels.used = 4 + length;
+        Ok(levels)
+    }
+
+    fn runs(bytes: &[u8], count: u64, max: u32) -> Result<Self> {
+        Self::count(max, |each| hybrid(bytes, width_of(max), count as usize, each))
+    }
+
+    fn count(max: u32, run: impl FnOnce(&mut dyn FnMut(u32, usize) -> Result<()>) -> Result<usize>) -> Result<Self> {
+        let mut levels = Self { zeros: 0, greatest: 0, first: None, used: 0 };
+        let used = run(&mut |level, times| {
+            if level > max {
+                return Err(Error::malformed("damaged page: an impossible level"));
+            }
+            levels.first.get_or_insert(level);
+            levels.zeros += if level == 0 { times as u64 } else { 0 };
+            levels.greatest += if level == max { times as u64 } else { 0 };
+            Ok(())
+        })?;
+        levels.used = used;
+        Ok(levels)
+    }
+
+    fn begins_with_zero(&self) -> bool {
+        self.first.is_none_or(|level| level == 0)
+    }
+}
