@@ -16,6 +16,7 @@ struct Inner {
     kind: ErrorKind,
     position: Position,
     hints: Vec<String>,
+    answer: Option<String>,
 }
 
 /// The kinds of failure; each maps to one exit code of the command line.
@@ -64,7 +65,7 @@ pub struct Position {
 impl Error {
     /// An error of this kind without a position.
     pub fn new(kind: ErrorKind) -> Self {
-        Self(Box::new(Inner { kind, position: Position::default(), hints: Vec::new() }))
+        Self(Box::new(Inner { kind, position: Position::default(), hints: Vec::new(), answer: None }))
     }
 
     /// See [`ErrorKind::Usage`].
@@ -112,6 +113,18 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hints.push(hint.into());
         self
+    }
+
+    /// The same error with words of the other side that can hold cells of the table: they are no part of its text.
+    #[must_use]
+    pub fn with_answer(mut self, answer: Option<String>) -> Self {
+        self.0.answer = answer;
+        self
+    }
+
+    /// Words of the other side, to be shown where an answer would be, and not to be logged.
+    pub fn answer(&self) -> Option<&str> {
+        self.0.answer.as_deref()
     }
 
     /// What went wrong.

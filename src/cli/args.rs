@@ -23,6 +23,11 @@ pub enum Command {
     Keygen,
     /// Mask columns of a table: the same table out, with pseudonyms in their place
     Mask(MaskArgs),
+    /// Mask a table, lend it for an hour at most, ask a question about it, fetch the answer, delete what was lent
+    Ask(AskArgs),
+    /// Run the embedded endpoint that --to local uses; its first line on stdout is {"base_url", "api_key"}
+    #[cfg(feature = "analyse")]
+    Sandbox(SandboxArgs),
     /// Print the completions for a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page
@@ -34,6 +39,9 @@ pub struct LogArgs {
     /// Form of messages on stderr
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORM")]
     pub log_format: LogFormat,
+    /// Log each request: method, host, path, status, time, bytes
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
     /// Say nothing but errors and warnings
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -66,6 +74,86 @@ pub struct MaskArgs {
     pub key: KeyArgs,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+#[derive(Args)]
+pub struct AskArgs {
+    /// The table to ask about
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What to ask; SQL over the table `data` with --to local
+    #[arg(value_name = "QUESTION")]
+    pub question: String,
+    #[command(flatten)]
+    pub table: TableArgs,
+    #[command(flatten)]
+    pub form: FormArgs,
+    #[command(flatten)]
+    pub key: KeyArgs,
+    /// Who answers: openai, local, or the base URL of an endpoint that speaks the same API
+    #[arg(long, default_value = "openai", value_name = "TARGET", help_heading = "Loan")]
+    pub to: To,
+    /// Model
+    #[arg(long, default_value = "gpt-5.6-terra", value_name = "NAME", help_heading = "Loan")]
+    pub model: String,
+    /// What the model is told beforehand, instead of how the table is mounted and what pseudonyms are
+    #[arg(long, value_name = "TEXT", help_heading = "Loan")]
+    pub instructions: Option<String>,
+    /// Memory of the container
+    #[arg(long, default_value = "1g", value_parser = ["1g", "4g", "16g", "64g"], value_name = "SIZE", help_heading = "Loan")]
+    pub memory: String,
+    /// Host that the code in the container may reach; none by default
+    #[arg(long, value_name = "HOST", help_heading = "Loan")]
+    pub allow_domain: Vec<String>,
+    /// Folder for the files that the answer makes
+    #[arg(long, value_name = "DIR", help_heading = "Loan")]
+    pub save_dir: Option<PathBuf>,
+    /// Seconds to wait for the answer
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", help_heading = "Loan")]
+    pub timeout: u64,
+    /// Seconds to try the deletion of one thing
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Loan")]
+    pub delete_for: u64,
+    /// Write what was done as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Loan")]
+    pub manifest: Option<PathBuf>,
+    /// Replace an existing manifest
+    #[arg(long, help_heading = "Loan")]
+    pub force: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Who answers.
+#[derive(Clone)]
+pub enum To {
+    OpenAi,
+    Local,
+    Url(String),
+}
+
+impl std::str::FromStr for To {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "openai" => Ok(Self::OpenAi),
+            "local" => Ok(Self::Local),
+            url if url.starts_with("https://") || url.starts_with("http://") => Ok(Self::Url(url.into())),
+            _ => Err("it is none of openai, local and a URL".into()),
+        }
+    }
+}
+
+#[cfg(feature = "analyse")]
+#[derive(Args)]
+pub struct SandboxArgs {
+    /// Loopback address and port; port 0 takes any
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    pub listen: std::net::SocketAddr,
+    /// Token that clients must send; a random one by default
+    #[arg(long, value_name = "KEY")]
+    pub api_key: Option<String>,
 }
 
 /// How tables are read and which columns are masked.

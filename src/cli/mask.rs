@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hmask::table::compress::Compression;
 use hmask::table::csv::CsvOptions;
 use hmask::table::{self, Job, TableReport};
 use hmask::{Columns, Error, Pseudonymiser, Result, Scope, pipeline};
@@ -42,15 +43,15 @@ impl Plan {
         })
     }
 
-    /// Masks one table into `output`; `target` is the name that it will have.
+    /// Masks one table into `output`, compressed as `packing` says.
     ///
     /// # Errors
     /// Whatever makes the table uncertain or cannot be read or written, with the file's name.
-    pub fn mask(&self, source: Source, target: Option<&Path>, output: &mut dyn Write, run: &RunArgs) -> Result<TableReport> {
+    pub fn mask(&self, source: Source, packing: Compression, output: &mut dyn Write, run: &RunArgs) -> Result<TableReport> {
         let bar = progress(run.progress, source.size);
         let advance = |n| bar.inc(n);
         let job = Job { columns: &self.columns, pseudonymiser: &self.pseudonymiser, workers: self.workers, progress: &advance };
-        let (packing, name) = (source.packing(target), source.name);
+        let name = source.name;
         let report = table::mask(source.input, output, source.format, packing, &job, &self.options);
         bar.finish_and_clear();
         report.map_err(|e| e.in_file(&name))
@@ -65,8 +66,8 @@ pub fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
     for (file, target) in args.files.iter().zip(targets) {
         let source = Source::open(file, args.table.format.as_deref())?;
         let mut sink = create(&target, &source, args.force)?;
-        let named = Some(target.as_path()).filter(|t| !is_dash(t));
-        let report = plan.mask(source, named, &mut sink, &args.run)?;
+        let packing = source.packing(Some(target.as_path()).filter(|t| !is_dash(t)));
+        let report = plan.mask(source, packing, &mut sink, &args.run)?;
         sink.flush().map_err(|e| Error::io("cannot write", e))?;
         say(&report, file, printer);
         finished.push((sink, target, report));

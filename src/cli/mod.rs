@@ -1,13 +1,17 @@
 //! Arguments → plan → run → exit code. The only place that reads the environment and prints.
 
 mod args;
+mod ask;
 mod io;
 mod key;
 mod mask;
 mod print;
 mod process;
+#[cfg(feature = "analyse")]
+mod sandbox;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -17,7 +21,7 @@ use print::Printer;
 /// Runs the program: never panics outwards, and leaves nothing behind.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let printer = Printer::new(&cli.log);
+    let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);
     match run(cli, &printer) {
         Ok(code) => code,
@@ -28,10 +32,13 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
+fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
     match cli.command {
         Command::Keygen => key::keygen(),
         Command::Mask(args) => mask::run(&args, printer),
+        Command::Ask(args) => ask::run(&args, printer),
+        #[cfg(feature = "analyse")]
+        Command::Sandbox(args) => sandbox::run(&args, printer),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "hmask", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use hmask::Error;
+use hmask::remote::client::Exchange;
 use serde_json::json;
 
 use super::args::{LogArgs, LogFormat};
@@ -11,13 +12,14 @@ use super::args::{LogArgs, LogFormat};
 pub struct Printer {
     format: LogFormat,
     quiet: bool,
+    verbose: bool,
     task: String,
 }
 
 impl Printer {
     /// A printer for this run, which gets its task id.
     pub fn new(args: &LogArgs) -> Self {
-        Self { format: args.log_format, quiet: args.quiet, task: uuid::Uuid::now_v7().to_string() }
+        Self { format: args.log_format, quiet: args.quiet, verbose: args.verbose, task: uuid::Uuid::now_v7().to_string() }
     }
 
     /// The id of this run, a UUIDv7: in each log line, the remote name and the manifest.
@@ -42,9 +44,13 @@ impl Printer {
         self.line("error", &error.to_string(), error.hints());
     }
 
-    /// What ended the run, where no [`Error`] tells.
-    pub fn fatal(&self, message: &str, hints: &[String]) {
-        self.line("error", message, hints);
+    /// A request, for those who want to see where everything went.
+    pub fn exchange(&self, exchange: &Exchange) {
+        if self.verbose {
+            let status = exchange.status.map_or_else(|| "no answer".into(), |s| s.to_string());
+            let Exchange { method, host, path, took, received, .. } = exchange;
+            self.line("debug", &format!("{method} {host}{path}: {status}, {} ms, {received} bytes", took.as_millis()), &[]);
+        }
     }
 
     fn line(&self, level: &str, message: &str, hints: &[String]) {

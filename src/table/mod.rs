@@ -2,6 +2,7 @@
 
 pub mod compress;
 pub mod csv;
+pub mod export;
 pub mod parquet;
 mod text;
 

@@ -1,0 +1,6 @@
+//! Questions to tables, answered by polars. In the feature `analyse`, as polars is three quarters of the build.
+
+mod frame;
+mod sql;
+
+pub use sql::{Answer, QueryError, Table, query};

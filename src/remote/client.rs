@@ -1,0 +1,347 @@
+//! One request at a time to one host: what was sent for certain, what perhaps, and what came back within bounds.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Url};
+use zeroize::Zeroizing;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes that an answer may have, other than a download.
+const MAX_ANSWER: usize = 64 << 20;
+/// Longest wait that a server may ask for.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the endpoint is, and the token for it.
+///
+/// The token is wiped when dropped, and shown by nothing.
+pub struct Endpoint {
+    base: Url,
+    token: Zeroizing<String>,
+    headers: Vec<(HeaderName, String)>,
+}
+
+/// Sends requests to one endpoint and to no other host.
+pub struct Client {
+    http: reqwest::Client,
+    endpoint: Endpoint,
+    log: Box<dyn Fn(&Exchange) + Send + Sync>,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// No connection came about: nothing was sent.
+    NotSent(String),
+    /// The request may have been carried out.
+    Unknown(String),
+}
+
+/// What a request came to, for the log. Holds neither bodies nor headers.
+#[derive(Debug)]
+pub struct Exchange {
+    /// GET, POST or DELETE.
+    pub method: &'static str,
+    /// Scheme, host and port.
+    pub host: String,
+    /// Without its query.
+    pub path: String,
+    /// HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// From the first byte to the last.
+    pub took: Duration,
+    /// Bytes of the answer's body.
+    pub received: usize,
+}
+
+impl Endpoint {
+    /// An endpoint by its base URL, with or without a final slash; https, unless it is on loopback.
+    ///
+    /// # Errors
+    /// A URL that is none, or plain http to another machine.
+    pub fn new(base_url: &str, token: Zeroizing<String>) -> Result<Self> {
+        let mut base = Url::parse(base_url).map_err(|e| Error::usage(format!("the base URL is no URL: {e}")))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(Error::usage("the base URL must not hold a user or password"));
+        }
+        if !base.path().ends_with('/') {
+            let path = format!("{}/", base.path());
+            base.set_path(&path);
+        }
+        match base.scheme() {
+            "https" => {}
+            "http" if is_loopback(&base) => {}
+            _ => return Err(Error::usage("the base URL must be https, unless it is on loopback")),
+        }
+        if token.is_empty() || HeaderValue::from_str(&token).is_err() {
+            return Err(Error::new(ErrorKind::Key("the access token is empty or holds a control character".into())));
+        }
+        Ok(Self { base, token, headers: Vec::new() })
+    }
+
+    /// The same endpoint with another header on each request.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Scheme, host and port.
+    pub fn host(&self) -> String {
+        self.base.origin().ascii_serialization()
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Failure> {
+        let bad = |_| Failure::NotSent("a header holds a character that it cannot".into());
+        let mut headers = HeaderMap::new();
+        let mut bearer = HeaderValue::from_str(&Zeroizing::new(format!("Bearer {}", *self.token))).map_err(bad)?;
+        bearer.set_sensitive(true);
+        headers.insert(AUTHORIZATION, bearer);
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), HeaderValue::from_str(value).map_err(bad)?);
+        }
+        Ok(headers)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({}, token ***)", self.host())
+    }
+}
+
+impl Client {
+    /// A client for this endpoint; `log` is told of every request.
+    ///
+    /// # Errors
+    /// A system without certificates.
+    pub fn new(endpoint: Endpoint, log: impl Fn(&Exchange) + Send + Sync + 'static) -> Result<Self> {
+        // Fails if it has been done already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("hmask/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            // A connection from the pool that the server has closed meanwhile looks as if the request had been carried out.
+            .pool_max_idle_per_host(0)
+            .connect_timeout(CONNECT_TIMEOUT);
+        if is_loopback(&endpoint.base) {
+            builder = builder.no_proxy();
+        } else {
+            builder = builder.https_only(true);
+        }
+        let http = builder.build().map_err(|e| Error::remote(format!("no client can be made: {}", chain(&e))))?;
+        Ok(Self { http, endpoint, log: Box::new(log) })
+    }
+
+    /// Scheme, host and port of the endpoint.
+    pub fn host(&self) -> String {
+        self.endpoint.host()
+    }
+
+    /// Sends a request and reads its whole answer, at most `deadline` long.
+    ///
+    /// # Errors
+    /// No answer, or one that is too long or comes too late; a status is no error here.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        deadline: Duration,
+        body: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Answer, Failure> {
+        let mut received = Vec::new();
+        let sent = self.exchange(method, path, deadline, body, |bytes| {
+            if received.len() + bytes.len() > MAX_ANSWER {
+                return Err(Failure::Unknown(format!("the answer is longer than {MAX_ANSWER} bytes")));
+            }
+            received.extend_from_slice(bytes);
+            Ok(())
+        });
+        let (status, retry_after) = sent.await?;
+        Ok(Answer { status, body: received, retry_after })
+    }
+
+    /// As [`Client::send`], but hands the body of the answer over in pieces.
+    ///
+    /// # Errors
+    /// As [`Client::send`], and those of `take`.
+    pub async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        deadline: Duration,
+        body: impl FnOnce(RequestBuilder) -> RequestBuilder,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(u16, Option<Duration>), Failure> {
+        let url = self.endpoint.base.join(path).map_err(|e| Failure::NotSent(format!("an id that no path can hold: {e}")))?;
+        let name = name(&method);
+        let start = Instant::now();
+        let (mut status, mut received) = (None, 0);
+        let run = async {
+            let request = body(self.http.request(method, url.clone()).headers(self.endpoint.headers()?));
+            let mut answer = request.send().await.map_err(|e| failure(&e))?;
+            status = Some(answer.status().as_u16());
+            let retry_after = retry_after(answer.headers());
+            while let Some(bytes) = answer.chunk().await.map_err(|e| Failure::Unknown(chain(&e)))? {
+                received += bytes.len();
+                take(&bytes)?;
+            }
+            Ok((answer.status().as_u16(), retry_after))
+        };
+        let late = Failure::Unknown(format!("no whole answer after {} s", deadline.as_secs()));
+        let done = tokio::time::timeout(deadline, run).await.unwrap_or(Err(late));
+        let (host, path) = (self.host(), url.path().to_owned());
+        (self.log)(&Exchange { method: name, host, path, status, took: start.elapsed(), received });
+        done
+    }
+}
+
+impl Answer {
+    /// Whether the request was carried out.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// What the service says of its error, in one line without control characters; nothing that could hold a token.
+    pub fn reason(&self) -> String {
+        const MAX: usize = 300;
+        // The message of a 401 repeats letters of the token.
+        let body = if self.status == 401 { None } else { serde_json::from_slice::<serde_json::Value>(&self.body).ok() };
+        let message = body.as_ref().and_then(|b| b["error"]["message"].as_str().or(b["detail"].as_str()).or(b["message"].as_str()));
+        let code = body.as_ref().and_then(|b| b["error"]["code"].as_str());
+        let text = match (message, code) {
+            (Some(message), Some(code)) => format!("{} ({code}): {message}", self.status),
+            (Some(message), None) => format!("{}: {message}", self.status),
+            _ => format!("status {}", self.status),
+        };
+        text.chars().filter(|c| !c.is_control()).take(MAX).collect()
+    }
+
+    /// Whether the same request may be sent again: nothing was carried out, and it is not for want of money.
+    pub fn may_retry(&self) -> bool {
+        let final_429 = || {
+            let body = serde_json::from_slice::<serde_json::Value>(&self.body).unwrap_or_default();
+            body["error"]["code"] == "insufficient_quota" || body["error"]["type"] == "insufficient_quota"
+        };
+        self.retry_after.is_none_or(|wait| wait <= MAX_RETRY_AFTER) && (self.status == 503 || self.status == 429 && !final_429())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent(why) | Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}
+
+fn name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::DELETE => "DELETE",
+        _ => "?",
+    }
+}
+
+/// Only a connection that did not come about proves that nothing was sent (contract of reqwest: `is_connect`).
+fn failure(error: &reqwest::Error) -> Failure {
+    if error.is_connect() { Failure::NotSent(chain(error)) } else { Failure::Unknown(chain(error)) }
+}
+
+/// An error with its causes, without the URL.
+fn chain(error: &reqwest::Error) -> String {
+    let mut causes = vec![];
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    causes.pop().unwrap_or_else(|| "the request failed".into())
+}
+
+/// `retry-after-ms`, or `Retry-After` in seconds or as a date (RFC 9110, section 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    if let Some(millis) = text(HeaderName::from_static("retry-after-ms")).and_then(|v| v.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    let value = text(RETRY_AFTER)?;
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?;
+    Some(Duration::try_from(date.timestamp() - jiff::Timestamp::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token() -> Zeroizing<String> {
+        Zeroizing::new("sk-secret".into())
+    }
+
+    #[test]
+    fn only_https_or_loopback_and_no_token_is_shown() {
+        for good in ["https://api.openai.com/v1", "http://127.0.0.1:1/v1/", "http://[::1]:1", "http://localhost:1"] {
+            let endpoint = Endpoint::new(good, token()).unwrap();
+            assert!(endpoint.base.path().ends_with('/'));
+            assert!(!format!("{endpoint:?}").contains("secret"));
+        }
+        for bad in ["http://api.openai.com/v1", "ftp://127.0.0.1", "nonsense", "https://user:pw@host/v1", "http://127.0.0.1.evil.example"] {
+            assert!(Endpoint::new(bad, token()).unwrap_err().is_usage(), "{bad}");
+        }
+        assert!(Endpoint::new("https://a", Zeroizing::new("a\nb".into())).is_err());
+    }
+
+    #[test]
+    fn reasons_hold_no_token_and_no_control_characters() {
+        let answer = |status, body: &str| Answer { status, body: body.into(), retry_after: None };
+        let secret = r#"{"error":{"message":"Incorrect API key provided: sk-sec***ret.","code":"invalid_api_key"}}"#;
+        assert_eq!(answer(401, secret).reason(), "status 401");
+        assert_eq!(answer(400, "{\"error\":{\"message\":\"a\\u001b[31mb\",\"code\":null}}").reason(), "400: a[31mb");
+        assert_eq!(answer(500, "<html>").reason(), "status 500");
+        assert!(answer(429, "{}").may_retry());
+        assert!(!answer(429, r#"{"error":{"code":"insufficient_quota"}}"#).may_retry());
+        assert!(!Answer { status: 503, body: vec![], retry_after: Some(Duration::from_secs(121)) }.may_retry());
+    }
+
+    #[test]
+    fn the_three_forms_of_retry_after() {
+        let header = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(header("retry-after-ms", "250"), Some(Duration::from_millis(250)));
+        assert_eq!(header("retry-after", "2"), Some(Duration::from_secs(2)));
+        assert_eq!(header("retry-after", "Thu, 01 Jan 1970 00:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(header("retry-after", "-1"), None);
+        assert_eq!(header("retry-after", "soon"), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! What is lent, and its return: everything that a run makes remotely is noted here, deleted, and looked for again.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::client::{Answer, Failure};
+use super::openai::{CallError, OpenAi, container_path, file_path, response_path};
+
+/// Something of ours on the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// An upload.
+    File(String),
+    /// A container and all that is in it.
+    Container(String),
+    /// A stored response.
+    Response(String),
+}
+
+/// All that a run has lent.
+pub struct Lease<'a> {
+    api: &'a OpenAi,
+    file_name: String,
+    container_name: String,
+    things: Vec<Thing>,
+    /// Whether a request may have made something whose id we never saw.
+    doubt: bool,
+    /// How long the return may be tried.
+    patience: Duration,
+}
+
+/// How the return went.
+#[derive(Debug, Default)]
+pub struct Return {
+    /// What is gone; each was looked for after its deletion and not found.
+    pub gone: Vec<Thing>,
+    /// What may still be there, and why that is not known.
+    pub left: Vec<(Thing, String)>,
+    /// Why it is not known whether there is something else of ours.
+    pub unknown: Option<String>,
+}
+
+/// The pauses between two tries, the last one again and again.
+const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
+
+impl<'a> Lease<'a> {
+    /// A lease of things under these names, whose return may take `patience` for each.
+    pub fn new(api: &'a OpenAi, file_name: &str, container_name: &str, patience: Duration) -> Self {
+        Self {
+            api,
+            file_name: file_name.to_owned(),
+            container_name: container_name.to_owned(),
+            things: Vec::new(),
+            doubt: false,
+            patience,
+        }
+    }
+
+    /// To be called before a request that makes something: if the run ends within it, there may be something that we do not know.
+    pub fn doubt(&mut self) {
+        self.doubt = true;
+    }
+
+    /// The request is through, and it is known what it made.
+    pub fn settle(&mut self, made: Option<Thing>) {
+        self.doubt = false;
+        made.into_iter().for_each(|thing| self.note(thing));
+    }
+
+    /// Notes something to be deleted.
+    pub fn note(&mut self, thing: Thing) {
+        if !self.things.contains(&thing) {
+            self.things.push(thing);
+        }
+    }
+
+    /// What is noted.
+    pub fn things(&self) -> &[Thing] {
+        &self.things
+    }
+
+    /// Clears up after a request of unknown outcome: deletes what bears the run's names and is not noted.
+    ///
+    /// # Errors
+    /// What stands between us and certainty.
+    pub async fn reconcile(&mut self) -> Result<(), String> {
+        let orphans = self.orphans().await?;
+        for thing in orphans {
+            self.delete(&thing).await?;
+        }
+        self.doubt = false;
+        Ok(())
+    }
+
+    async fn orphans(&self) -> Result<Vec<Thing>, String> {
+        let unlisted = |e: CallError| format!("the list cannot be read: {e}");
+        let files = self.api.files_named(&self.file_name).await.map_err(unlisted)?;
+        let containers = match self.api.containers_named(&self.container_name).await {
+            Ok(containers) => containers,
+            // A server without containers cannot have one of ours.
+            Err(CallError::Refused(answer)) if answer.status == 404 || answer.status == 405 => Vec::new(),
+            Err(e) => return Err(unlisted(e)),
+        };
+        let files = files.into_iter().map(|f| Thing::File(f.id));
+        let containers = containers.into_iter().map(|c| Thing::Container(c.id));
+        Ok(containers.chain(files).filter(|t| !self.things.contains(t)).collect())
+    }
+
+    /// Deletes everything and makes sure that it is gone. Never fails: what could not be done is in the result.
+    pub async fn give_back(mut self) -> Return {
+        let mut result = Return::default();
+        if self.doubt {
+            match self.orphans_patiently().await {
+                Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
+                Err(why) => result.unknown = Some(why),
+            }
+        }
+        // Containers first: the code in them may still be at work on the file.
+        let rank = |t: &Thing| match t {
+            Thing::Container(_) => 0,
+            Thing::Response(_) => 1,
+            Thing::File(_) => 2,
+        };
+        let mut things = self.things.clone();
+        things.sort_by_key(rank);
+        for thing in things {
+            match self.delete(&thing).await {
+                Ok(()) => result.gone.push(thing),
+                Err(why) => result.left.push((thing, why)),
+            }
+        }
+        result
+    }
+
+    async fn orphans_patiently(&self) -> Result<Vec<Thing>, String> {
+        let start = Instant::now();
+        for pause in pauses() {
+            match self.orphans().await {
+                Ok(orphans) => return Ok(orphans),
+                Err(why) if start.elapsed() + pause > self.patience => return Err(why),
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+        }
+        Err("the pauses never end".into())
+    }
+
+    /// Deletes one thing and looks for it until it is not there.
+    async fn delete(&self, thing: &Thing) -> Result<(), String> {
+        let path = thing.path();
+        let start = Instant::now();
+        let mut deleted = false;
+        for pause in pauses() {
+            let why = match self.try_once(&path, thing, &mut deleted).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(why)) => why,
+                Err(failure) => failure.to_string(),
+            };
+            if start.elapsed() + pause > self.patience {
+                return Err(why);
+            }
+            tokio::time::sleep(pause).await;
+        }
+        Err("the pauses never end".into())
+    }
+
+    /// Nothing if the thing is gone for certain, else why not.
+    async fn try_once(&self, path: &str, thing: &Thing, deleted: &mut bool) -> Result<Option<String>, Failure> {
+        if !*deleted {
+            let answer = self.api.delete(path).await?;
+            if thing.is_gone(&answer) {
+                return Ok(None);
+            }
+            if !answer.is_success() {
+                return Ok(Some(answer.reason()));
+            }
+        }
+        // A deletion that was answered is believed only when a look says so, too.
+        let answer = self.api.get(path).await?;
+        if thing.is_gone(&answer) {
+            return Ok(None);
+        }
+        // What is still there after a 2xx may need time, or a second deletion.
+        *deleted = answer.is_success() && !*deleted;
+        Ok(Some(if answer.is_success() { "it is still there after its deletion".into() } else { answer.reason() }))
+    }
+}
+
+impl Thing {
+    /// Where it stands, below the base URL.
+    pub fn path(&self) -> String {
+        match self {
+            Self::File(id) => file_path(id),
+            Self::Container(id) => container_path(id),
+            Self::Response(id) => response_path(id),
+        }
+    }
+
+    /// Whether an answer says that the thing does not exist: 404; for a container also that it is expired or deleted.
+    fn is_gone(&self, answer: &Answer) -> bool {
+        if answer.status == 404 {
+            return true;
+        }
+        let Self::Container(_) = self else { return false };
+        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let expired = body["error"]["message"].as_str().is_some_and(|m| m.contains("Container is expired"));
+        let over = matches!(body["status"].as_str(), Some("expired" | "deleted"));
+        answer.status == 400 && expired || answer.is_success() && over
+    }
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(id) => write!(f, "upload {id}"),
+            Self::Container(id) => write!(f, "container {id}"),
+            Self::Response(id) => write!(f, "response {id}"),
+        }
+    }
+}
+
+impl Return {
+    /// Whether everything is gone for certain.
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.unknown.is_none()
+    }
+}
+
+fn pauses() -> impl Iterator<Item = Duration> {
+    let last = PAUSES[PAUSES.len() - 1];
+    PAUSES.into_iter().chain(std::iter::repeat(last)).map(Duration::from_millis)
+}
