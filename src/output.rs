@@ -44,14 +44,13 @@ impl Staged {
         }
         let folder = folder(target);
         let failed = |e| Error::io(format!("cannot write in {}", folder.display()), e);
-        let (file, name) = match unnamed(folder) {
-            Some(file) => (file, None),
-            None => {
-                let name = temporary_name(target);
-                let file = create_new(&name).map_err(failed)?;
-                staged().push(name.clone());
-                (file, Some(name))
-            }
+        let (file, name) = if let Some(file) = unnamed(folder) {
+            (file, None)
+        } else {
+            let name = temporary_name(target);
+            let file = create_new(&name).map_err(failed)?;
+            staged().push(name.clone());
+            (file, Some(name))
         };
         Ok(Self { file, target: target.to_owned(), name, replace })
     }

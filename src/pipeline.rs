@@ -107,10 +107,15 @@ mod tests {
         );
         assert_eq!(source.unwrap_err().to_string(), "here");
         let mut seen = 0;
-        let sink = ordered(2, || Ok(Some(())), |()| (), |()| {
-            seen += 1;
-            if seen == 3 { Err(Error::malformed("there")) } else { Ok(()) }
-        });
+        let sink = ordered(
+            2,
+            || Ok(Some(())),
+            |()| (),
+            |()| {
+                seen += 1;
+                if seen == 3 { Err(Error::malformed("there")) } else { Ok(()) }
+            },
+        );
         assert_eq!(sink.unwrap_err().to_string(), "there");
         assert_eq!(seen, 3);
     }

@@ -68,7 +68,9 @@ impl Columns {
         while let Some(c) = rest.chars().next() {
             let tail = &rest[c.len_utf8()..];
             rest = match c {
-                '"' => entry.quoted(tail).ok_or_else(|| Error::usage(format!("a quote in the column list {text:?} is not closed")))?,
+                '"' => entry
+                    .quoted(tail)
+                    .ok_or_else(|| Error::usage(format!("a quote in the column list {text:?} is not closed")))?,
                 ',' => {
                     selectors.push(entry.finish(text)?);
                     tail
@@ -169,7 +171,7 @@ impl Entry {
 
     fn finish(&mut self, text: &str) -> Result<Selector> {
         let Self { steps, quoted, .. } = std::mem::take(self);
-        if steps.is_empty() || steps.iter().any(|s| s.is_empty()) && !quoted {
+        if steps.is_empty() || steps.iter().any(std::string::String::is_empty) && !quoted {
             return Err(Error::usage(format!("an entry of the column list {text:?} is empty")));
         }
         if let ([only], false) = (&steps[..], quoted) {
@@ -204,14 +206,17 @@ impl Selector {
         let width = candidates.iter().map(|c| c.number).max().unwrap_or(0);
         match self {
             Self::Number(n) if (1..=width).contains(n) => {
-                let Some(group) = candidates.iter().find(|c| c.number == *n) else { return Error::usage(format!("no column #{n}")) };
+                let Some(group) = candidates.iter().find(|c| c.number == *n) else {
+                    return Error::usage(format!("no column #{n}"));
+                };
                 Error::usage(format!("column #{n} is a group, not a leaf")).hint(format!("-c {}", quote_path(&group.path)))
             }
             Self::Number(n) => Error::usage(format!("no column #{n}: there are {width} columns")),
             Self::Glob(_) => Error::usage(format!("no column matches {self}")),
             Self::Path(steps) => {
                 if let Some(leaf) = candidates.iter().find(|c| c.path.len() > steps.len() && c.path.starts_with(steps)) {
-                    return Error::usage(format!("column {self} is a group, not a leaf")).hint(format!("-c {}", quote_path(&leaf.path)));
+                    return Error::usage(format!("column {self} is a group, not a leaf"))
+                        .hint(format!("-c {}", quote_path(&leaf.path)));
                 }
                 let error = Error::usage(format!("no column {self}"));
                 nearest(&join(steps), candidates).into_iter().fold(error, |e, name| e.hint(format!("-c {name}")))

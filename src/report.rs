@@ -1,13 +1,12 @@
 //! The manifest: what was masked how, what was lent to whom, and that it is gone. No value, no secret, no path but those given.
 
 use std::io::Write;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::mask::Form;
-use crate::output::{Existing, Staged};
+use crate::output::Staged;
 use crate::table::TableReport;
 
 /// Version of the manifest's form.
@@ -18,7 +17,7 @@ pub const VERSION: u32 = 1;
 pub struct Manifest {
     /// [`VERSION`].
     pub version: u32,
-    /// The run's UUIDv7.
+    /// The run's `UUIDv7`.
     pub task: String,
     /// As `hmask --version` says.
     pub tool: String,
@@ -43,7 +42,7 @@ pub struct Manifest {
 }
 
 /// What identifies a file.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct FileFacts {
     /// As it was named on the command line, if it was.
     pub name: Option<String>,
@@ -91,17 +90,16 @@ pub struct LoanFacts {
     pub not_deletable: &'static str,
 }
 
-/// The provider's own records (OpenAI, "Data controls in the platform").
+/// The provider's own records (`OpenAI`, "Data controls in the platform").
 pub const NOT_DELETABLE: &str = "the question, the column names and what the answer quotes may stay in the provider's abuse monitoring logs for up to 30 days";
 
 impl Manifest {
-    /// Writes the manifest as JSON.
+    /// Writes the manifest as JSON, and gives the file its name.
     ///
     /// # Errors
-    /// Those of the disk, or a file that exists and is to stay.
-    pub fn write(&self, path: &Path, existing: Existing) -> Result<()> {
-        let mut staged = Staged::create(path, existing)?;
-        let failed = |e: std::io::Error| Error::io(format!("cannot write {}", path.display()), e);
+    /// Those of the disk, or a file that came to be in the meantime.
+    pub fn write(&self, mut staged: Staged) -> Result<()> {
+        let failed = |e: std::io::Error| Error::io("cannot write the manifest", e);
         let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
         text.push(b'\n');
         staged.write_all(&text).map_err(failed)?;

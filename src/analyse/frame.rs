@@ -11,7 +11,7 @@ use polars::prelude::{Column, DataFrame, DataType, IntoColumn, NamedFrom, Series
 use crate::table::TextEncoding;
 
 /// Rows and columns of a file, or why it is no table. The reason names no value.
-pub fn read(path: &Path) -> Result<DataFrame, String> {
+pub(super) fn read(path: &Path) -> Result<DataFrame, String> {
     let bytes = fs::read(path).map_err(|e| format!("the table cannot be read: {}", e.kind()))?;
     let text = decode(&bytes);
     let delimiter = delimiter(&text);
@@ -25,7 +25,7 @@ pub fn read(path: &Path) -> Result<DataFrame, String> {
         }
     }
     let rows = columns.first().map_or(0, Vec::len);
-    let columns = unique(names).into_iter().zip(columns).map(|(name, values)| typed(&name, values, delimiter)).collect();
+    let columns = unique(names).into_iter().zip(columns).map(|(name, values)| typed(&name, &values, delimiter)).collect();
     DataFrame::new(rows, columns).map_err(|e| format!("the table cannot be read: {e}"))
 }
 
@@ -54,7 +54,8 @@ fn unique(names: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     let mut rename = |(i, name): (usize, String)| {
         let name = if name.is_empty() { format!("column_{}", i + 1) } else { name };
-        let fresh = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}_{n}"))).find(|n| !seen.contains(n));
+        let fresh =
+            std::iter::once(name.clone()).chain((2..=seen.len() + 2).map(|n| format!("{name}_{n}"))).find(|n| !seen.contains(n));
         let name = fresh.unwrap_or(name);
         seen.insert(name.clone());
         name
@@ -62,7 +63,7 @@ fn unique(names: Vec<String>) -> Vec<String> {
     names.into_iter().enumerate().map(&mut rename).collect()
 }
 
-fn typed(name: &str, values: Vec<Option<String>>, delimiter: u8) -> Column {
+fn typed(name: &str, values: &[Option<String>], delimiter: u8) -> Column {
     let all = |fits: &dyn Fn(&str) -> bool| values.iter().flatten().all(|v| fits(v)) && values.iter().any(Option::is_some);
     let each = |v: &Option<String>| v.as_deref().map(str::to_owned);
     if all(&is_integer) {
@@ -125,8 +126,17 @@ mod tests {
 
     #[test]
     fn types_never_change_a_value() {
-        let got = types(b"zero;int;dec;date;mixed;big;none\n007;1;1,50;2024-02-29;1;99999999999999999999;\n1;-2;2;2024-03-01;x;1;\n");
-        let want = [DataType::String, DataType::Int64, DataType::Float64, DataType::Date, DataType::String, DataType::Float64, DataType::String];
+        let got =
+            types(b"zero;int;dec;date;mixed;big;none\n007;1;1,50;2024-02-29;1;99999999999999999999;\n1;-2;2;2024-03-01;x;1;\n");
+        let want = [
+            DataType::String,
+            DataType::Int64,
+            DataType::Float64,
+            DataType::Date,
+            DataType::String,
+            DataType::Float64,
+            DataType::String,
+        ];
         assert_eq!(got.iter().map(|c| c.1.clone()).collect::<Vec<_>>(), want);
     }
 

@@ -49,7 +49,7 @@ fn run(tables: &[Table], sql: &str) -> Result<Answer, QueryError> {
         let frame = frame::read(&table.path).map_err(QueryError)?.lazy();
         table.names.iter().for_each(|name| context.register(name, frame.clone()));
     }
-    let result = context.execute(sql).and_then(|plan| plan.collect());
+    let result = context.execute(sql).and_then(polars::prelude::LazyFrame::collect);
     let frame = result.map_err(|e| QueryError(e.to_string()))?;
     let rows = cells(&frame);
     Ok(Answer { text: text(&frame, &rows), csv: csv(&frame, &rows)?, rows: frame.height() })
@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn sums_groups_and_nulls() {
         let table = "ville;montant\nParis;1,50\nLyon;2\nParis;\n";
-        let answer = ask(table, "SELECT ville, SUM(montant) AS total, COUNT(*) AS n FROM data GROUP BY ville ORDER BY ville").unwrap();
+        let answer =
+            ask(table, "SELECT ville, SUM(montant) AS total, COUNT(*) AS n FROM data GROUP BY ville ORDER BY ville").unwrap();
         assert_eq!(String::from_utf8(answer.csv).unwrap(), "ville,total,n\nLyon,2.0,1\nParis,1.5,2\n");
         assert_eq!(answer.text, "ville | total | n\n------+-------+--\nLyon  |   2.0 | 1\nParis |   1.5 | 2\n");
         assert_eq!(ask(table, "SELECT * FROM clients WHERE montant IS NULL").unwrap().rows, 1);
@@ -127,7 +128,12 @@ mod tests {
 
     #[test]
     fn no_other_file_can_be_read() {
-        for sql in ["SELECT * FROM read_csv('/etc/passwd')", "SELECT * FROM read_parquet('x')", "SELECT * FROM read_ipc('x')", "SELECT * FROM '/etc/passwd'"] {
+        for sql in [
+            "SELECT * FROM read_csv('/etc/passwd')",
+            "SELECT * FROM read_parquet('x')",
+            "SELECT * FROM read_ipc('x')",
+            "SELECT * FROM '/etc/passwd'",
+        ] {
             assert!(ask("a\n1\n", sql).is_err(), "{sql}");
         }
     }

@@ -10,7 +10,7 @@ use hmask::{Columns, Error, Form, Missing, Result};
 /// Pseudonymise a table with keyed HMAC-SHA256, lend it for an hour, prove that it is gone.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true, disable_help_subcommand = true)]
-pub struct Cli {
+pub(super) struct Cli {
     #[command(subcommand)]
     pub command: Command,
     #[command(flatten)]
@@ -18,14 +18,14 @@ pub struct Cli {
 }
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(super) enum Command {
     /// Print a new key: 64 hex digits from the system's generator
     Keygen,
     /// Mask columns of a table: the same table out, with pseudonyms in their place
     Mask(MaskArgs),
     /// Mask a table, lend it for an hour at most, ask a question about it, fetch the answer, delete what was lent
     Ask(AskArgs),
-    /// Run the embedded endpoint that --to local uses; its first line on stdout is {"base_url", "api_key"}
+    /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
     #[cfg(feature = "analyse")]
     Sandbox(SandboxArgs),
     /// Print the completions for a shell
@@ -35,7 +35,7 @@ pub enum Command {
 }
 
 #[derive(Args)]
-pub struct LogArgs {
+pub(super) struct LogArgs {
     /// Form of messages on stderr
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORM")]
     pub log_format: LogFormat,
@@ -48,7 +48,7 @@ pub struct LogArgs {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
+pub(super) enum LogFormat {
     #[default]
     Text,
     /// One JSON object a line, with time and task id
@@ -56,7 +56,7 @@ pub enum LogFormat {
 }
 
 #[derive(Args)]
-pub struct MaskArgs {
+pub(super) struct MaskArgs {
     /// Files to mask; - is stdin
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -77,7 +77,7 @@ pub struct MaskArgs {
 }
 
 #[derive(Args)]
-pub struct AskArgs {
+pub(super) struct AskArgs {
     /// The table to ask about
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -126,7 +126,7 @@ pub struct AskArgs {
 
 /// Who answers.
 #[derive(Clone)]
-pub enum To {
+pub(super) enum To {
     OpenAi,
     Local,
     Url(String),
@@ -147,7 +147,7 @@ impl std::str::FromStr for To {
 
 #[cfg(feature = "analyse")]
 #[derive(Args)]
-pub struct SandboxArgs {
+pub(super) struct SandboxArgs {
     /// Loopback address and port; port 0 takes any
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub listen: std::net::SocketAddr,
@@ -159,7 +159,7 @@ pub struct SandboxArgs {
 /// How tables are read and which columns are masked.
 #[derive(Args)]
 #[command(next_help_heading = "Table")]
-pub struct TableArgs {
+pub(super) struct TableArgs {
     /// Columns to mask, comma separated: names, #N, globs, paths such as contact.email and phones[]
     #[arg(long, short, value_name = "COLS")]
     pub columns: String,
@@ -190,7 +190,7 @@ pub struct TableArgs {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-pub enum MissingArg {
+pub(super) enum MissingArg {
     /// An error, before anything is written
     #[default]
     Error,
@@ -199,7 +199,7 @@ pub enum MissingArg {
 }
 
 #[derive(Clone, Copy, Default, ValueEnum)]
-pub enum RaggedArg {
+pub(super) enum RaggedArg {
     #[default]
     Refuse,
     Keep,
@@ -208,7 +208,7 @@ pub enum RaggedArg {
 /// What a pseudonym looks like and how far it carries.
 #[derive(Args)]
 #[command(next_help_heading = "Pseudonym")]
-pub struct FormArgs {
+pub(super) struct FormArgs {
     /// Hex digits: 16 to 64, even
     #[arg(long, default_value_t = 16, value_name = "N")]
     pub length: usize,
@@ -224,16 +224,17 @@ pub struct FormArgs {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum EmptyArg {
+pub(super) enum EmptyArg {
     #[default]
     Keep,
     Hash,
 }
 
-/// Where the key comes from: HMASK_KEY or the file of HMASK_KEY_FILE, unless one of these says otherwise.
+/// Where the key comes from: `HMASK_KEY` or the file of `HMASK_KEY_FILE`, unless one of these says otherwise.
 #[derive(Args)]
+#[expect(clippy::struct_field_names, reason = "these are the names of the options")]
 #[command(next_help_heading = "Key")]
-pub struct KeyArgs {
+pub(super) struct KeyArgs {
     /// Environment variable that holds the key
     #[arg(long, value_name = "NAME", group = "key_source")]
     pub key_env: Option<String>,
@@ -250,7 +251,7 @@ pub struct KeyArgs {
 
 #[derive(Args)]
 #[command(next_help_heading = "Run")]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// Threads that hash [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -260,7 +261,7 @@ pub struct RunArgs {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum ProgressArg {
+pub(super) enum ProgressArg {
     /// On a terminal
     #[default]
     Auto,
@@ -270,12 +271,12 @@ pub enum ProgressArg {
 
 impl TableArgs {
     /// The columns.
-    pub fn columns(&self) -> Result<Columns> {
+    pub(super) fn columns(&self) -> Result<Columns> {
         Columns::parse(&self.columns)
     }
 
     /// How to read a CSV.
-    pub fn csv_options(&self) -> Result<CsvOptions> {
+    pub(super) fn csv_options(&self) -> Result<CsvOptions> {
         let delimiter = self.delimiter.as_deref().map(character).transpose()?;
         let quote = if self.quote.is_empty() { None } else { Some(character(&self.quote)?) };
         let options = CsvOptions {
@@ -298,7 +299,7 @@ impl TableArgs {
 
 impl FormArgs {
     /// The form of the pseudonyms.
-    pub fn form(&self) -> Result<Form> {
+    pub(super) fn form(&self) -> Result<Form> {
         Form::new(self.length, &self.prefix, self.empty == EmptyArg::Hash)
     }
 }

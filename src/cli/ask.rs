@@ -1,7 +1,6 @@
 //! `hmask ask`: mask, check, upload with a one-hour expiry, ask, fetch results, delete.
 
 use std::fs::File;
-use std::future::Future;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hmask::gate::Cleared;
-use hmask::output::Existing;
+use hmask::output::{Existing, Staged};
 use hmask::remote::client::{Client, Endpoint, Exchange};
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::{ContainerOptions, EXPIRY, OpenAi, Question};
@@ -46,8 +45,16 @@ struct Masked {
     scope: String,
 }
 
+/// A loan that is over, one way or another.
+struct Ended<'a> {
+    masked: &'a Masked,
+    outcome: Outcome,
+    api: OpenAi,
+    started: jiff::Timestamp,
+}
+
 /// Runs the command.
-pub fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
+pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let started = jiff::Timestamp::now();
     if args.question.trim().is_empty() {
         return Err(Error::usage("the question is empty"));
@@ -58,11 +65,13 @@ pub fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
         To::OpenAi => Some(openai(None)?),
         To::Url(url) => Some(openai(Some(url))?),
     };
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    let manifest = args.manifest.as_deref().map(|path| Staged::create(path, existing)).transpose()?;
     let masked = mask(args, printer)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
-    let (outcome, recipient) = runtime.block_on(lend(args, endpoint, &masked, printer))?;
-    finish(args, &masked, outcome, recipient, started, printer)
+    let (outcome, api) = runtime.block_on(lend(args, endpoint, &masked, printer))?;
+    finish(&Ended { masked: &masked, outcome, api, started }, manifest, printer)
 }
 
 /// The endpoint that the environment names, with its token.
@@ -117,7 +126,7 @@ fn facts(name: &Path) -> Result<FileFacts> {
     Ok(FileFacts { name: Some(shown), bytes, sha256 })
 }
 
-async fn lend(args: &AskArgs, endpoint: Option<Endpoint>, masked: &Masked, printer: &Arc<Printer>) -> Result<(Outcome, String)> {
+async fn lend(args: &AskArgs, endpoint: Option<Endpoint>, masked: &Masked, printer: &Arc<Printer>) -> Result<(Outcome, OpenAi)> {
     let local = if endpoint.is_none() { Some(local::start().await?) } else { None };
     let endpoint = match (endpoint, &local) {
         (Some(endpoint), _) => endpoint,
@@ -165,23 +174,20 @@ async fn lend(args: &AskArgs, endpoint: Option<Endpoint>, masked: &Masked, print
         }
     };
     process::stop_lending();
-    let host = api.host();
     if let Some(local) = local {
         local::stop(local).await;
     }
-    Ok((outcome, host))
+    Ok((outcome, api))
 }
 
 /// Ready once so many signals have come.
-fn signalled(mut signals: tokio::sync::watch::Receiver<u32>, count: u32, then: impl Fn()) -> impl Future<Output = ()> {
-    async move {
-        while *signals.borrow() < count {
-            if signals.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+async fn signalled(mut signals: tokio::sync::watch::Receiver<u32>, count: u32, then: impl Fn()) {
+    while *signals.borrow() < count {
+        if signals.changed().await.is_err() {
+            std::future::pending::<()>().await;
         }
-        then();
     }
+    then();
 }
 
 fn describe(event: &Event<'_>, masked: &Masked, printer: &Printer) {
@@ -201,71 +207,78 @@ fn describe(event: &Event<'_>, masked: &Masked, printer: &Printer) {
     }
 }
 
-/// Says what came of it, writes the manifest and finds the exit code.
-fn finish(args: &AskArgs, masked: &Masked, outcome: Outcome, recipient: String, started: jiff::Timestamp, printer: &Printer) -> Result<ExitCode> {
-    let Outcome { answer, returned, granted } = outcome;
-    match &answer {
-        Ok(answered) => show(&answered.text)?,
-        Err(error) => {
-            if let Some(words) = error.answer() {
-                show(words)?;
-            }
-        }
-    }
+/// Says what came of it, writes the manifest and finds the exit code. What may be live outweighs every other failure.
+fn finish(ended: &Ended<'_>, manifest: Option<Staged>, printer: &Printer) -> Result<ExitCode> {
+    let Outcome { answer, returned, .. } = &ended.outcome;
+    let words = match answer {
+        Ok(answered) => Some(answered.text.as_str()),
+        Err(error) => error.answer(),
+    };
+    let shown = words.map_or(Ok(()), show);
     for thing in &returned.gone {
         printer.info(&format!("deleted, and confirmed gone: {thing}"));
     }
-    let live: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
-    if let Some(path) = &args.manifest {
-        let manifest = Manifest {
+    let written = manifest.map_or(Ok(()), |staged| ended.manifest(printer.task()).write(staged));
+    let answered = match answer {
+        Ok(answered) if answered.complete => Ok(()),
+        Ok(_) => Err(&Error::remote("not every file of the answer could be saved")),
+        Err(error) => Err(error),
+    };
+    if !returned.is_complete() {
+        [answered, shown.as_ref().map(drop), written.as_ref().map(drop)].into_iter().for_each(|r| {
+            if let Err(error) = r {
+                printer.error(error);
+            }
+        });
+        return Err(ended.live(printer.task()));
+    }
+    if let Err(error) = answered {
+        printer.error(error);
+        return Ok(super::exit_code(error));
+    }
+    shown.and(written).map(|()| ExitCode::SUCCESS)
+}
+
+impl Ended<'_> {
+    fn manifest(&self, task: &str) -> Manifest {
+        let Masked { cleared, input, report, form, key_id, scope } = self.masked;
+        let Outcome { answer, returned, granted } = &self.outcome;
+        let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
+        Manifest {
             version: VERSION,
-            task: printer.task().into(),
+            task: task.into(),
             tool: concat!("hmask ", env!("CARGO_PKG_VERSION")).into(),
-            started: started.to_string(),
+            started: self.started.to_string(),
             ended: jiff::Timestamp::now().to_string(),
-            input: FileFacts { name: masked.input.name.clone(), sha256: masked.input.sha256.clone(), ..masked.input },
-            output: FileFacts { name: None, bytes: masked.cleared.bytes(), sha256: masked.cleared.sha256() },
-            rows: masked.report.rows,
-            columns: columns(&masked.report, &masked.form),
-            key_id: masked.key_id.clone(),
-            scope: masked.scope.clone(),
+            input: input.clone(),
+            output: FileFacts { name: None, bytes: cleared.bytes(), sha256: cleared.sha256() },
+            rows: report.rows,
+            columns: columns(report, form),
+            key_id: key_id.clone(),
+            scope: scope.clone(),
             loan: LoanFacts {
-                recipient: recipient.clone(),
-                remote_name: format!("hmask-{}.csv", printer.task()),
+                recipient: self.api.host(),
+                remote_name: format!("hmask-{task}.csv"),
                 expiry_asked: EXPIRY,
-                expiry_granted: granted,
+                expiry_granted: *granted,
                 answered: answer.is_ok(),
                 confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
-                may_be_live: live.iter().cloned().chain(returned.unknown.clone()).collect(),
+                may_be_live: left.chain(returned.unknown.clone()).collect(),
                 not_deletable: NOT_DELETABLE,
             },
-        };
-        let existing = if args.force { Existing::Replace } else { Existing::Refuse };
-        // A manifest that cannot be written must not hide that something is live.
-        if let Err(error) = manifest.write(path, existing) {
-            printer.error(&error);
-            if returned.is_complete() {
-                return Ok(ExitCode::from(3));
-            }
         }
     }
-    if !returned.is_complete() {
-        if let Err(error) = &answer {
-            printer.error(error);
-        }
-        let mut what = live;
-        what.extend(returned.unknown.map(|why| format!("perhaps something named hmask-{} ({why})", printer.task())));
-        let mut error = Error::new(ErrorKind::Live(format!("may still be live at {recipient}: {}", what.join(", "))));
-        for (thing, _) in &returned.left {
-            let url = format!("{recipient}/v1/{}", thing.path());
-            error = error.hint(format!("curl -X DELETE -H \"Authorization: Bearer ${TOKEN_VARIABLE}\" {url}"));
-        }
-        return Err(error);
-    }
-    match answer {
-        Ok(answered) if answered.complete => Ok(ExitCode::SUCCESS),
-        Ok(_) => Err(Error::remote("not every file of the answer could be saved")),
-        Err(error) => Err(error),
+
+    /// The error that names what may be live, and how to delete it by hand.
+    fn live(&self, task: &str) -> Error {
+        let returned = &self.outcome.returned;
+        let mut what: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
+        what.extend(returned.unknown.as_ref().map(|why| format!("perhaps something named hmask-{task} ({why})")));
+        let error = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.api.host(), what.join(", "))));
+        returned.left.iter().fold(error, |error, (thing, _)| {
+            let url = self.api.url(&thing.path());
+            error.hint(format!("curl -X DELETE -H \"Authorization: Bearer ${TOKEN_VARIABLE}\" {url}"))
+        })
     }
 }
 
@@ -287,15 +300,15 @@ mod local {
     use hmask::remote::sandbox::Sandbox;
     use zeroize::Zeroizing;
 
-    pub async fn start() -> Result<Sandbox> {
+    pub(super) async fn start() -> Result<Sandbox> {
         Sandbox::start((std::net::Ipv4Addr::LOCALHOST, 0).into(), None).await
     }
 
-    pub fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
+    pub(super) fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
         Endpoint::new(sandbox.base_url(), Zeroizing::new(sandbox.api_key().to_owned()))
     }
 
-    pub async fn stop(sandbox: Sandbox) {
+    pub(super) async fn stop(sandbox: Sandbox) {
         sandbox.stop().await;
     }
 }

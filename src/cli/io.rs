@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::args::ProgressArg;
 
 /// A table that is there to be read.
-pub struct Source {
+pub(super) struct Source {
     /// As it was named.
     pub name: PathBuf,
     pub input: Input,
@@ -25,13 +25,13 @@ pub struct Source {
 }
 
 /// Where a masked table goes.
-pub enum Sink {
+pub(super) enum Sink {
     Stdout,
     File(Box<Staged>),
 }
 
 /// Whether a name means stdin or stdout.
-pub fn is_dash(path: &Path) -> bool {
+pub(super) fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
@@ -40,7 +40,7 @@ impl Source {
     ///
     /// # Errors
     /// One that cannot be read.
-    pub fn open(path: &Path, format: Option<&str>) -> Result<Self> {
+    pub(super) fn open(path: &Path, format: Option<&str>) -> Result<Self> {
         let format = format.map(Format::parse).transpose()?;
         if is_dash(path) {
             return Self::stdin(format);
@@ -49,11 +49,13 @@ impl Source {
         let mut file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
-            return Err(Error::usage(format!("{} is a folder", path.display())).hint(format!("hmask mask {}/*.csv", path.display())));
+            return Err(
+                Error::usage(format!("{} is a folder", path.display())).hint(format!("hmask mask {}/*.csv", path.display()))
+            );
         }
         if !metadata.is_file() {
             let mut source = Self::stream(Box::new(file), format.or_else(|| Format::from_name(path)))?;
-            source.name = path.to_owned();
+            path.clone_into(&mut source.name);
             return Ok(source);
         }
         let mut start = [0; 4];
@@ -78,7 +80,7 @@ impl Source {
     }
 
     /// How the output is compressed: as its name says; with the same ending as the input, or none, as the input was.
-    pub fn packing(&self, output: Option<&Path>) -> Compression {
+    pub(super) fn packing(&self, output: Option<&Path>) -> Compression {
         let by_name = |p: &Path| Compression::from_name(&p.to_string_lossy());
         match output.map(by_name) {
             Some(Compression::None) if output.and_then(Path::extension) == self.name.extension() => self.compression,
@@ -89,7 +91,7 @@ impl Source {
 }
 
 /// `NAME.masked.EXT` beside the input, before the ending of a compression.
-pub fn default_output(input: &Path) -> PathBuf {
+pub(super) fn default_output(input: &Path) -> PathBuf {
     let name = input.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let plain = Compression::strip(&name);
     let packed = &name[plain.len()..];
@@ -101,7 +103,7 @@ pub fn default_output(input: &Path) -> PathBuf {
 }
 
 /// Whether data goes to stdout when no output is named: into a pipe or a file, but not to a terminal or device.
-pub fn stdout_takes_data() -> bool {
+pub(super) fn stdout_takes_data() -> bool {
     if std::io::stdout().is_terminal() {
         return false;
     }
@@ -119,7 +121,7 @@ pub fn stdout_takes_data() -> bool {
 ///
 /// # Errors
 /// A target that is the input, or exists and is to stay.
-pub fn create(target: &Path, source: &Source, force: bool) -> Result<Sink> {
+pub(super) fn create(target: &Path, source: &Source, force: bool) -> Result<Sink> {
     if is_dash(target) {
         return Ok(Sink::Stdout);
     }
@@ -161,7 +163,7 @@ impl Write for Sink {
 }
 
 /// A bar for `size` bytes, or a count where the size is not known; hidden unless it is wanted.
-pub fn progress(when: ProgressArg, size: Option<u64>) -> ProgressBar {
+pub(super) fn progress(when: ProgressArg, size: Option<u64>) -> ProgressBar {
     let shown = match when {
         ProgressArg::Auto => std::io::stderr().is_terminal(),
         ProgressArg::Always => true,

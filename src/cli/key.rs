@@ -14,29 +14,29 @@ use super::args::KeyArgs;
 use super::print::Printer;
 
 /// The default variable that holds the key.
-pub const KEY_VARIABLE: &str = "HMASK_KEY";
+pub(super) const KEY_VARIABLE: &str = "HMASK_KEY";
 /// The variable that names a file with the key.
 const KEY_FILE_VARIABLE: &str = "HMASK_KEY_FILE";
 /// The variable that holds the access token of the endpoint.
-pub const TOKEN_VARIABLE: &str = "OPENAI_API_KEY";
+pub(super) const TOKEN_VARIABLE: &str = "OPENAI_API_KEY";
 /// Bytes of a generated key before they are written as hex digits.
 const GENERATED: usize = 32;
 
 /// The key while it is needed: its memory is not swapped out where the system allows, and wiped when dropped.
-pub struct HeldKey {
+pub(super) struct HeldKey {
     key: Key,
     _lock: Option<region::LockGuard>,
 }
 
 impl HeldKey {
     /// The key.
-    pub fn key(&self) -> &Key {
+    pub(super) fn key(&self) -> &Key {
         &self.key
     }
 }
 
 /// Prints 64 hex digits from the system's generator.
-pub fn keygen() -> Result<ExitCode> {
+pub(super) fn keygen() -> Result<ExitCode> {
     let mut bytes = Zeroizing::new([0u8; GENERATED]);
     getrandom::fill(&mut *bytes).map_err(|e| Error::io("the system gives no random bytes", std::io::Error::other(e)))?;
     let mut line = Zeroizing::new([b'\n'; 2 * GENERATED + 1]);
@@ -51,12 +51,14 @@ pub fn keygen() -> Result<ExitCode> {
 ///
 /// # Errors
 /// None, two, or one that is refused.
-pub fn read(args: &KeyArgs, printer: &Printer) -> Result<HeldKey> {
+pub(super) fn read(args: &KeyArgs, printer: &Printer) -> Result<HeldKey> {
     let bytes = match args {
         KeyArgs { key_file: Some(path), .. } => from_file(path)?,
         KeyArgs { key_fd: Some(fd), .. } => from_descriptor(*fd)?,
         KeyArgs { key_command: Some(command), .. } => from_command(command, args)?,
-        KeyArgs { key_env: Some(name), .. } => from_variable(name).ok_or_else(|| no_key(&format!("the variable {name} is not set")))?,
+        KeyArgs { key_env: Some(name), .. } => {
+            from_variable(name).ok_or_else(|| no_key(&format!("the variable {name} is not set")))?
+        }
         _ => from_default_variables()?,
     };
     let key = Key::from_zeroizing(bytes).map_err(|e| e.hint("export HMASK_KEY=$(hmask keygen)"))?;
@@ -114,7 +116,7 @@ fn from_command(command: &str, args: &KeyArgs) -> Result<Zeroizing<Vec<u8>>> {
 }
 
 /// Takes the secrets out of the environment of a child.
-pub fn without_secrets<'c>(command: &'c mut Command, key_env: Option<&str>) -> &'c mut Command {
+pub(super) fn without_secrets<'c>(command: &'c mut Command, key_env: Option<&str>) -> &'c mut Command {
     for name in [Some(KEY_VARIABLE), Some(TOKEN_VARIABLE), key_env].into_iter().flatten() {
         command.env_remove(OsStr::new(name));
     }

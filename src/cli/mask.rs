@@ -15,7 +15,7 @@ use super::key;
 use super::print::Printer;
 
 /// Everything that masking needs, read from arguments and environment.
-pub struct Plan {
+pub(super) struct Plan {
     pub columns: Columns,
     pub options: CsvOptions,
     pub pseudonymiser: Pseudonymiser,
@@ -29,7 +29,7 @@ impl Plan {
     ///
     /// # Errors
     /// Arguments that do not fit, or no key.
-    pub fn new(table: &TableArgs, form: &FormArgs, key: &KeyArgs, run: &RunArgs, printer: &Printer) -> Result<Self> {
+    pub(super) fn new(table: &TableArgs, form: &FormArgs, key: &KeyArgs, run: &RunArgs, printer: &Printer) -> Result<Self> {
         let (columns, options, form_of) = (table.columns()?, table.csv_options()?, form.form()?);
         let scope = Scope::parse(&form.scope, printer.task())?;
         let held = key::read(key, printer)?;
@@ -47,7 +47,13 @@ impl Plan {
     ///
     /// # Errors
     /// Whatever makes the table uncertain or cannot be read or written, with the file's name.
-    pub fn mask(&self, source: Source, packing: Compression, output: &mut dyn Write, run: &RunArgs) -> Result<TableReport> {
+    pub(super) fn mask(
+        &self,
+        source: Source,
+        packing: Compression,
+        output: &mut dyn Write,
+        run: &RunArgs,
+    ) -> Result<TableReport> {
         let bar = progress(run.progress, source.size);
         let advance = |n| bar.inc(n);
         let job = Job { columns: &self.columns, pseudonymiser: &self.pseudonymiser, workers: self.workers, progress: &advance };
@@ -59,7 +65,7 @@ impl Plan {
 }
 
 /// Runs the command.
-pub fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
+pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
     let targets = targets(args)?;
     let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
     let mut finished = Vec::new();
@@ -85,7 +91,7 @@ pub fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
 }
 
 /// Says what the user should know of a masked table.
-pub fn say(report: &TableReport, file: &Path, printer: &Printer) {
+pub(super) fn say(report: &TableReport, file: &Path, printer: &Printer) {
     let file = file.display();
     for column in &report.missing {
         printer.warn(&format!("{file}: no column {column}"));

@@ -1,5 +1,7 @@
 //! Arguments → plan → run → exit code. The only place that reads the environment and prints.
 
+#![expect(clippy::disallowed_methods, reason = "the environment is read here, and nowhere else")]
+
 mod args;
 mod ask;
 mod io;
@@ -19,7 +21,7 @@ use hmask::{Error, ErrorKind, Result};
 use print::Printer;
 
 /// Runs the program: never panics outwards, and leaves nothing behind.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::args::{LogArgs, LogFormat};
 
 /// Says things to the user, or to the program that called.
-pub struct Printer {
+pub(super) struct Printer {
     format: LogFormat,
     quiet: bool,
     verbose: bool,
@@ -18,34 +18,34 @@ pub struct Printer {
 
 impl Printer {
     /// A printer for this run, which gets its task id.
-    pub fn new(args: &LogArgs) -> Self {
+    pub(super) fn new(args: &LogArgs) -> Self {
         Self { format: args.log_format, quiet: args.quiet, verbose: args.verbose, task: uuid::Uuid::now_v7().to_string() }
     }
 
-    /// The id of this run, a UUIDv7: in each log line, the remote name and the manifest.
-    pub fn task(&self) -> &str {
+    /// The id of this run, a `UUIDv7`: in each log line, the remote name and the manifest.
+    pub(super) fn task(&self) -> &str {
         &self.task
     }
 
     /// Something that one wants to know.
-    pub fn info(&self, message: &str) {
+    pub(super) fn info(&self, message: &str) {
         if !self.quiet {
             self.line("info", message, &[]);
         }
     }
 
     /// Something that one should know.
-    pub fn warn(&self, message: &str) {
+    pub(super) fn warn(&self, message: &str) {
         self.line("warning", message, &[]);
     }
 
     /// What ended the run.
-    pub fn error(&self, error: &Error) {
+    pub(super) fn error(&self, error: &Error) {
         self.line("error", &error.to_string(), error.hints());
     }
 
     /// A request, for those who want to see where everything went.
-    pub fn exchange(&self, exchange: &Exchange) {
+    pub(super) fn exchange(&self, exchange: &Exchange) {
         if self.verbose {
             let status = exchange.status.map_or_else(|| "no answer".into(), |s| s.to_string());
             let Exchange { method, host, path, took, received, .. } = exchange;

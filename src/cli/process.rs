@@ -14,7 +14,7 @@ static INTERRUPTED: OnceLock<tokio::sync::watch::Sender<u32>> = OnceLock::new();
 const INTERRUPTED_CODE: i32 = 130;
 
 /// Switches core dumps off and takes over the signals that end a process.
-pub fn harden(printer: &Printer) {
+pub(super) fn harden(printer: &Printer) {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
@@ -30,14 +30,14 @@ pub fn harden(printer: &Printer) {
 }
 
 /// From now on a signal is passed to the run, which has to clean up; see [`interrupted`].
-pub fn start_lending() -> tokio::sync::watch::Receiver<u32> {
+pub(super) fn start_lending() -> tokio::sync::watch::Receiver<u32> {
     let receiver = INTERRUPTED.get_or_init(|| tokio::sync::watch::Sender::new(0)).subscribe();
     LENDING.store(true, Ordering::SeqCst);
     receiver
 }
 
 /// From now on a signal ends the process at once again.
-pub fn stop_lending() {
+pub(super) fn stop_lending() {
     LENDING.store(false, Ordering::SeqCst);
 }
 

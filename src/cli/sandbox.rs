@@ -12,7 +12,7 @@ use super::print::Printer;
 use super::process;
 
 /// Runs the command.
-pub fn run(args: &SandboxArgs, printer: &Printer) -> Result<ExitCode> {
+pub(super) fn run(args: &SandboxArgs, printer: &Printer) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
     let mut signals = process::start_lending();

@@ -6,8 +6,9 @@ use std::io::{Read, Seek};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::mask::hex;
 
-/// Bytes that the Files API takes (OpenAI, createFile).
+/// Bytes that the Files API takes (`OpenAI`, createFile).
 const MAX_BYTES: u64 = 512 << 20;
 
 /// A finished file that may leave: only [`Cleared::check`] makes one, and nothing else can be uploaded.
@@ -76,7 +77,7 @@ pub fn fingerprint(input: &mut impl Read) -> std::io::Result<(u64, String)> {
             }
         }
     }
-    Ok((bytes, hash.finalize().iter().map(|b| format!("{b:02x}")).collect()))
+    Ok((bytes, hex(&hash.finalize())))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 use super::hmac::{KeyState, Tag, tags};
+use super::pseudonym::hex;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The least length of a key in bytes.
@@ -83,7 +84,7 @@ impl fmt::Debug for Key {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn refusals_and_prints_show_no_byte() {
-        for bad in [&b""[..], b"SECRETSECRETSECRETSECRETSECRET1", &[b'Z'; 64], &[7; MAX_KEY_BYTES + 1]] {
+        for bad in [&b""[..], b"SECRETSECRETSECRETSECRETSECRET1", &[b'Z'; 64], &vec![7; MAX_KEY_BYTES + 1]] {
             let error = Key::new(bad.to_vec()).unwrap_err();
             assert!(error.is_usage());
             for text in [format!("{error}"), format!("{error:?}")] {

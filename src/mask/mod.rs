@@ -8,5 +8,6 @@ mod scope;
 
 pub use hmac::Tag;
 pub use key::{Key, KeyId, MAX_KEY_BYTES, MIN_KEY_BYTES};
+pub(crate) use pseudonym::hex;
 pub use pseudonym::{Form, Pseudonymiser};
 pub use scope::Scope;

@@ -34,9 +34,7 @@ impl Scope {
             None if text == "upload" => Ok(Self::Upload(task.to_owned())),
             Some(("recipient", name)) if !name.is_empty() => Ok(Self::Recipient(name.to_owned())),
             Some(("project", name)) if !name.is_empty() => Ok(Self::Project(name.to_owned())),
-            _ => Err(Error::usage(format!(
-                "the scope {text:?} is none of stable, upload, recipient:NAME, project:NAME"
-            ))),
+            _ => Err(Error::usage(format!("the scope {text:?} is none of stable, upload, recipient:NAME, project:NAME"))),
         }
     }
 
@@ -93,8 +91,7 @@ mod tests {
             (Scope::Stable, "email", "ca7ecf7ebb7062e67eaa2ac8332e2e4c41464951fec89fb3f195488266d7d59c"),
         ] {
             let got = subkey(key().expose(), &scope.label(), domain);
-            let hex: String = got.iter().map(|b| format!("{b:02x}")).collect();
-            assert_eq!(hex, want);
+            assert_eq!(crate::mask::hex(&*got), want);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// Bytes that an answer may have, other than a download.
 const MAX_ANSWER: usize = 64 << 20;
 /// Longest wait that a server may ask for.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the endpoint is, and the token for it.
@@ -153,6 +153,11 @@ impl Client {
         self.endpoint.host()
     }
 
+    /// The URL of a path below the base URL, for messages.
+    pub fn url(&self, path: &str) -> String {
+        self.endpoint.base.join(path).map_or_else(|_| path.to_owned(), |url| url.to_string())
+    }
+
     /// Sends a request and reads its whole answer, at most `deadline` long.
     ///
     /// # Errors
@@ -222,7 +227,8 @@ impl Answer {
         const MAX: usize = 300;
         // The message of a 401 repeats letters of the token.
         let body = if self.status == 401 { None } else { serde_json::from_slice::<serde_json::Value>(&self.body).ok() };
-        let message = body.as_ref().and_then(|b| b["error"]["message"].as_str().or(b["detail"].as_str()).or(b["message"].as_str()));
+        let message =
+            body.as_ref().and_then(|b| b["error"]["message"].as_str().or(b["detail"].as_str()).or(b["message"].as_str()));
         let code = body.as_ref().and_then(|b| b["error"]["code"].as_str());
         let text = match (message, code) {
             (Some(message), Some(code)) => format!("{} ({code}): {message}", self.status),
@@ -313,7 +319,13 @@ mod tests {
             assert!(endpoint.base.path().ends_with('/'));
             assert!(!format!("{endpoint:?}").contains("secret"));
         }
-        for bad in ["http://api.openai.com/v1", "ftp://127.0.0.1", "nonsense", "https://user:pw@host/v1", "http://127.0.0.1.evil.example"] {
+        for bad in [
+            "http://api.openai.com/v1",
+            "ftp://127.0.0.1",
+            "nonsense",
+            "https://user:pw@host/v1",
+            "http://127.0.0.1.evil.example",
+        ] {
             assert!(Endpoint::new(bad, token()).unwrap_err().is_usage(), "{bad}");
         }
         assert!(Endpoint::new("https://a", Zeroizing::new("a\nb".into())).is_err());

@@ -148,9 +148,9 @@ impl<'a> Lease<'a> {
     async fn delete(&self, thing: &Thing) -> Result<(), String> {
         let path = thing.path();
         let start = Instant::now();
-        let mut deleted = false;
+        let mut state = Deletion::NotYet;
         for pause in pauses() {
-            let why = match self.try_once(&path, thing, &mut deleted).await {
+            let why = match self.try_once(&path, thing, &mut state).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(why)) => why,
                 Err(failure) => failure.to_string(),
@@ -163,26 +163,40 @@ impl<'a> Lease<'a> {
         Err("the pauses never end".into())
     }
 
-    /// Nothing if the thing is gone for certain, else why not.
-    async fn try_once(&self, path: &str, thing: &Thing, deleted: &mut bool) -> Result<Option<String>, Failure> {
-        if !*deleted {
+    /// Nothing if the thing is gone for certain, else why not. `state` is what the tries before have shown.
+    async fn try_once(&self, path: &str, thing: &Thing, state: &mut Deletion) -> Result<Option<String>, Failure> {
+        if *state != Deletion::Answered {
             let answer = self.api.delete(path).await?;
-            if thing.is_gone(&answer) {
+            // Once it was seen after a deletion, only a look that does not find it counts.
+            if thing.is_gone(&answer) && *state == Deletion::NotYet {
                 return Ok(None);
             }
-            if !answer.is_success() {
+            if !answer.is_success() && !thing.is_gone(&answer) {
                 return Ok(Some(answer.reason()));
             }
+            *state = Deletion::Answered;
         }
-        // A deletion that was answered is believed only when a look says so, too.
         let answer = self.api.get(path).await?;
         if thing.is_gone(&answer) {
             return Ok(None);
         }
-        // What is still there after a 2xx may need time, or a second deletion.
-        *deleted = answer.is_success() && !*deleted;
-        Ok(Some(if answer.is_success() { "it is still there after its deletion".into() } else { answer.reason() }))
+        if !answer.is_success() {
+            return Ok(Some(answer.reason()));
+        }
+        *state = Deletion::SeenAfterwards;
+        Ok(Some("it is still there after its deletion".into()))
     }
+}
+
+/// How far the deletion of a thing has come.
+#[derive(Clone, Copy, PartialEq)]
+enum Deletion {
+    /// Nothing has been answered.
+    NotYet,
+    /// It is said to be deleted; now to be looked for.
+    Answered,
+    /// It is said to be deleted, and was still there.
+    SeenAfterwards,
 }
 
 impl Thing {

@@ -96,7 +96,13 @@ impl Loan<'_> {
         Outcome { answer, returned: lease.give_back().await, granted }
     }
 
-    async fn use_it(&self, lease: &mut Lease<'_>, granted: &mut Option<u64>, file_name: &str, container_name: &str) -> Result<Answered> {
+    async fn use_it(
+        &self,
+        lease: &mut Lease<'_>,
+        granted: &mut Option<u64>,
+        file_name: &str,
+        container_name: &str,
+    ) -> Result<Answered> {
         let upload = self.upload(lease, file_name).await?;
         (self.tell)(Event::Lent(&upload));
         *granted = Some(self.check_upload(&upload)?);
@@ -189,7 +195,9 @@ impl Loan<'_> {
         let granted = upload.expires_at.zip(upload.created_at).map(|(end, start)| end.checked_sub(start));
         match granted {
             Some(Some(seconds @ 1..=EXPIRY)) => Ok(seconds),
-            Some(Some(seconds)) if seconds > EXPIRY => Err(Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}"))),
+            Some(Some(seconds)) if seconds > EXPIRY => {
+                Err(Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}")))
+            }
             _ => Err(Error::remote("the service does not say when the file expires")),
         }
     }
@@ -203,7 +211,9 @@ impl Loan<'_> {
             };
             match &error {
                 CallError::NotSent(_) if n < TRIES => tokio::time::sleep(pause(n, None)).await,
-                CallError::Refused(answer) if answer.may_retry() && n < TRIES => tokio::time::sleep(pause(n, answer.retry_after)).await,
+                CallError::Refused(answer) if answer.may_retry() && n < TRIES => {
+                    tokio::time::sleep(pause(n, answer.retry_after)).await;
+                }
                 _ => {
                     let failed = Error::remote(format!("the question failed: {error}"));
                     return Err(match &error {

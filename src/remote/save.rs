@@ -49,7 +49,8 @@ impl Folder {
         let name = self.fresh(file.path.as_deref().unwrap_or_default());
         let path = self.path.join(&name);
         let mut staged = Staged::create(&path, Existing::Refuse).map_err(|e| e.to_string())?;
-        let bytes = api.download(container, &file.id, |b| staged.write_all(b)).await.map_err(|e| format!("{name} was not saved: {e}"))?;
+        let bytes =
+            api.download(container, &file.id, |b| staged.write_all(b)).await.map_err(|e| format!("{name} was not saved: {e}"))?;
         if file.bytes.is_some_and(|n| n != bytes) {
             return Err(format!("{name} was not saved: it has another length than the service says"));
         }
@@ -75,12 +76,18 @@ impl Folder {
 /// The last part of a path, with nothing in it that a file system or a terminal could take amiss.
 fn plain_name(path: &str) -> String {
     let last = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let odd = |c: char| c.is_control() || "<>:\"|?*".contains(c) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let odd = |c: char| {
+        c.is_control()
+            || "<>:\"|?*".contains(c)
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
     let name: String = last.chars().map(|c| if odd(c) { '_' } else { c }).take(MAX_NAME).collect();
     let name = name.trim_matches([' ', '.']);
     let stem = name.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL")
-        || stem.len() == 4 && (stem.starts_with("COM") || stem.starts_with("LPT")) && stem.ends_with(|c: char| c.is_ascii_digit());
+        || stem.len() == 4
+            && (stem.starts_with("COM") || stem.starts_with("LPT"))
+            && stem.ends_with(|c: char| c.is_ascii_digit());
     match name {
         "" => "output".into(),
         name if device => format!("_{name}"),

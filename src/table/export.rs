@@ -22,7 +22,12 @@ pub fn parquet_to_csv(input: File, output: &mut dyn Write) -> Result<()> {
     if let Some(nested) = builder.schema().fields().iter().find(|f| f.data_type().is_nested()) {
         return Err(Error::unsupported("a nested column cannot be written as CSV").at(|p| p.column = Some(nested.name().clone())));
     }
-    if let Some(bytes) = builder.schema().fields().iter().find(|f| matches!(f.data_type(), DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_))) {
+    if let Some(bytes) = builder
+        .schema()
+        .fields()
+        .iter()
+        .find(|f| matches!(f.data_type(), DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)))
+    {
         return Err(Error::unsupported("a binary column cannot be written as CSV").at(|p| p.column = Some(bytes.name().clone())));
     }
     let schema = builder.schema().clone();

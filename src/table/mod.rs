@@ -135,7 +135,8 @@ pub fn mask(
         }
         (Format::Parquet, Input::File(file)) => parquet::mask(&file, output, job, options.missing),
         (Format::Parquet, Input::Stream(_)) => {
-            Err(Error::unsupported("Parquet cannot be read from a pipe: its footer is at the end").hint("hmask mask FILE.parquet"))
+            Err(Error::unsupported("Parquet cannot be read from a pipe: its footer is at the end")
+                .hint("hmask mask FILE.parquet"))
         }
     }
 }

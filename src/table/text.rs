@@ -95,7 +95,8 @@ impl TextEncoding {
             _ => return raw,
         };
         buffer.clear();
-        buffer.extend(raw.as_chunks().0.iter().map(|pair| u8::try_from(unit(*pair)).ok().filter(u8::is_ascii).unwrap_or(NARROWED)));
+        buffer
+            .extend(raw.as_chunks().0.iter().map(|pair| u8::try_from(unit(*pair)).ok().filter(u8::is_ascii).unwrap_or(NARROWED)));
         buffer
     }
 
@@ -155,8 +156,15 @@ mod tests {
 
     #[test]
     fn decode_and_encode_are_inverse() {
-        for label in ["utf-8", "utf-16le", "utf-16be", "iso-8859-1", "iso-8859-15", "windows-1252", "macintosh", "gbk", "koi8-r"] {
-            let text = if label == "koi8-r" { "Привет" } else if label == "gbk" { "中文" } else { "Zoé Lefèvre" };
+        for label in ["utf-8", "utf-16le", "utf-16be", "iso-8859-1", "iso-8859-15", "windows-1252", "macintosh", "gbk", "koi8-r"]
+        {
+            let text = if label == "koi8-r" {
+                "Привет"
+            } else if label == "gbk" {
+                "中文"
+            } else {
+                "Zoé Lefèvre"
+            };
             let raw = encoding(label).encode(text).unwrap();
             assert_eq!(encoding(label).decode(&raw).as_deref(), Some(text.as_bytes()), "{label}");
         }

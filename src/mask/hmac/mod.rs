@@ -13,8 +13,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 /// Bytes of one SHA-256 block.
 const BLOCK: usize = 64;
 /// The initial hash value H(0) of SHA-256 (FIPS 180-4, section 5.3.3).
-const H0: [u32; 8] =
-    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
+const H0: [u32; 8] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 /// A whole HMAC-SHA256 tag.
 pub type Tag = [u8; 32];
@@ -55,7 +54,7 @@ impl KeyState {
 ///
 /// # Panics
 /// If `out` has another length than `messages`.
-pub fn tags(key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
+pub(super) fn tags(key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
     static CHOSEN: OnceLock<Batch> = OnceLock::new();
     assert_eq!(messages.len(), out.len(), "one tag a message");
     CHOSEN.get_or_init(choose)(key, messages, out);
@@ -125,7 +124,7 @@ mod tests {
         for (key, data, want) in cases {
             let mut out = [Tag::default()];
             tags(&KeyState::new(&key), &[data], &mut out);
-            let hex: String = out[0].iter().map(|b| format!("{b:02x}")).collect();
+            let hex = crate::mask::hex(&out[0]);
             assert!(hex.starts_with(want), "{hex} is not {want}");
         }
     }

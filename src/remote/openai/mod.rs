@@ -1,4 +1,4 @@
-//! OpenAI's Files, Containers and Responses, as far as a loan needs them.
+//! `OpenAI`'s Files, Containers and Responses, as far as a loan needs them.
 //!
 //! Answers are taken apart leniently: whatever is not needed may be missing, null or unknown. Ids are opaque.
 
@@ -23,9 +23,9 @@ pub const EXPIRY: u64 = 3600;
 /// Idle minutes that a container may live: the most that the service grants.
 const CONTAINER_MINUTES: u64 = 20;
 /// How long one small request may take.
-const SMALL: Duration = Duration::from_secs(60);
+const SMALL: Duration = Duration::from_mins(1);
 /// How long an upload or a download may take.
-const LARGE: Duration = Duration::from_secs(1800);
+const LARGE: Duration = Duration::from_mins(30);
 
 /// The API behind a client.
 pub struct OpenAi {
@@ -119,6 +119,11 @@ impl OpenAi {
         self.client.host()
     }
 
+    /// The URL of a path, for messages.
+    pub fn url(&self, path: &str) -> String {
+        self.client.url(path)
+    }
+
     /// Uploads a file that may leave, with its expiry. The small parts come first, and the length is known.
     ///
     /// # Errors
@@ -148,7 +153,12 @@ impl OpenAi {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn create_container(&self, name: &str, files: &[String], options: &ContainerOptions) -> Result<ContainerObject, CallError> {
+    pub async fn create_container(
+        &self,
+        name: &str,
+        files: &[String],
+        options: &ContainerOptions,
+    ) -> Result<ContainerObject, CallError> {
         let body = json!({
             "name": name, "expires_after": {"anchor": "last_active_at", "minutes": CONTAINER_MINUTES}, "file_ids": files,
             "memory_limit": options.memory, "network_policy": options.network_policy(),
@@ -188,17 +198,28 @@ impl OpenAi {
     ///
     /// # Errors
     /// See [`CallError`], and those of `take`. What was taken before an error is not the file.
-    pub async fn download(&self, container: &str, file: &str, mut take: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<u64, CallError> {
+    pub async fn download(
+        &self,
+        container: &str,
+        file: &str,
+        mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Result<u64, CallError> {
         const MAX: u64 = 2 << 30;
         let path = format!("containers/{}/files/{}/content", segment(container), segment(file));
         let mut length = 0;
-        let done = self.client.exchange(Method::GET, &path, LARGE, |r| r, |bytes| {
-            length += bytes.len() as u64;
-            if length > MAX {
-                return Err(Failure::Unknown("the file is larger than 2 GiB".into()));
-            }
-            take(bytes).map_err(|e| Failure::Unknown(format!("cannot write: {e}")))
-        });
+        let done = self.client.exchange(
+            Method::GET,
+            &path,
+            LARGE,
+            |r| r,
+            |bytes| {
+                length += bytes.len() as u64;
+                if length > MAX {
+                    return Err(Failure::Unknown("the file is larger than 2 GiB".into()));
+                }
+                take(bytes).map_err(|e| Failure::Unknown(format!("cannot write: {e}")))
+            },
+        );
         match done.await {
             Ok((200..300, _)) => Ok(length),
             Ok((status, retry_after)) => Err(CallError::Refused(Answer { status, body: Vec::new(), retry_after })),
@@ -277,7 +298,8 @@ impl ContainerObject {
     /// Whether it says that it can reach what was asked for and nothing else; nothing if it does not say.
     pub fn honours(&self, options: &ContainerOptions) -> Option<bool> {
         let policy = self.network_policy.as_ref().filter(|p| !p.is_null())?;
-        let mut allowed: Vec<&str> = policy["allowed_domains"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut allowed: Vec<&str> =
+            policy["allowed_domains"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut asked: Vec<&str> = options.domains.iter().map(String::as_str).collect();
         allowed.sort_unstable();
         asked.sort_unstable();
@@ -327,7 +349,8 @@ fn segment(id: &str) -> String {
 
 /// Whether a server may have made one name of the other: some keep only letters, digits and dots.
 fn same_name(one: &str, other: &str) -> bool {
-    let plain = |name: &str| name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect::<String>();
+    let plain =
+        |name: &str| name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect::<String>();
     plain(one) == plain(other)
 }
 
@@ -345,7 +368,8 @@ fn parse<T: for<'de> Deserialize<'de>>(answer: Result<Answer, Failure>) -> Resul
             CallError::Refused(answer)
         });
     }
-    serde_json::from_slice(&answer.body).map_err(|e| CallError::Unknown(format!("an answer that is not understood, at column {}", e.column())))
+    serde_json::from_slice(&answer.body)
+        .map_err(|e| CallError::Unknown(format!("an answer that is not understood, at column {}", e.column())))
 }
 
 #[cfg(test)]
@@ -366,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_network_that_was_not_asked_for_is_seen() {
-        let container = |policy: Value| serde_json::from_value::<ContainerObject>(json!({"id": "c", "network_policy": policy})).unwrap();
+        let container =
+            |policy: Value| serde_json::from_value::<ContainerObject>(json!({"id": "c", "network_policy": policy})).unwrap();
         let closed = ContainerOptions { memory: "1g".into(), domains: vec![] };
         let open = ContainerOptions { domains: vec!["example.com".into()], ..closed.clone() };
         assert_eq!(container(json!({"type": "disabled"})).honours(&closed), Some(true));

@@ -54,7 +54,11 @@ impl Response {
         let status = match response["status"].as_str() {
             // A careless gateway may leave it out.
             Some("completed") | None if response["error"].is_null() => {
-                if text.is_empty() { Status::Empty } else { Status::Completed }
+                if text.is_empty() {
+                    Status::Empty
+                } else {
+                    Status::Completed
+                }
             }
             status => {
                 let reason = response["error"]["code"].as_str().or(response["incomplete_details"]["reason"].as_str());
@@ -83,18 +87,18 @@ mod tests {
     #[test]
     fn text_containers_and_citations() {
         let r = Response::new(&json!({
-            "status": "completed", "error": null,
-            "output": [
-                {"type": "reasoning"},
-                {"type": "code_interpreter_call", "container_id": "cntr_1", "outputs": null},
-                {"type": "code_interpreter_call", "container_id": "cntr_1"},
-                {"type": "message", "content": [
-                    {"type": "output_text", "text": "one", "annotations": [
-                        {"type": "container_file_citation", "container_id": "cntr_2", "file_id": "cfile_1", "start_index": 0},
-                        {"type": "something_new"}]},
-                    {"type": "something_new"},
-                    {"type": "output_text", "text": "two"}]},
-            ]}));
+        "status": "completed", "error": null,
+        "output": [
+            {"type": "reasoning"},
+            {"type": "code_interpreter_call", "container_id": "cntr_1", "outputs": null},
+            {"type": "code_interpreter_call", "container_id": "cntr_1"},
+            {"type": "message", "content": [
+                {"type": "output_text", "text": "one", "annotations": [
+                    {"type": "container_file_citation", "container_id": "cntr_2", "file_id": "cfile_1", "start_index": 0},
+                    {"type": "something_new"}]},
+                {"type": "something_new"},
+                {"type": "output_text", "text": "two"}]},
+        ]}));
         assert_eq!((r.status, r.text.as_str()), (Status::Completed, "one\ntwo"));
         assert_eq!(r.containers, ["cntr_1", "cntr_2"]);
         assert_eq!(r.citations, [("cntr_2".to_owned(), "cfile_1".to_owned())]);
@@ -105,10 +109,18 @@ mod tests {
         let status = |v: Value| Response::new(&v).status;
         assert_eq!(status(json!({"status": "completed", "output": []})), Status::Empty);
         assert_eq!(status(json!({})), Status::Empty);
-        assert_eq!(status(json!({"status": "failed", "error": {"code": "server_error", "message": "x"}})), Status::Failed("server_error".into()));
-        assert_eq!(status(json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}})), Status::Failed("max_output_tokens".into()));
+        assert_eq!(
+            status(json!({"status": "failed", "error": {"code": "server_error", "message": "x"}})),
+            Status::Failed("server_error".into())
+        );
+        assert_eq!(
+            status(json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}})),
+            Status::Failed("max_output_tokens".into())
+        );
         assert_eq!(status(json!({"status": "in_progress"})), Status::Failed("in_progress".into()));
-        let failed = Response::new(&json!({"status": "failed", "error": {}, "output": [{"type": "code_interpreter_call", "container_id": "c"}]}));
+        let failed = Response::new(
+            &json!({"status": "failed", "error": {}, "output": [{"type": "code_interpreter_call", "container_id": "c"}]}),
+        );
         assert_eq!(failed.containers, ["c"]);
     }
 }

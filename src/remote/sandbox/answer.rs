@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// `{"error": {"message", "type", "param", "code"}}` with a status.
 #[derive(Debug)]
-pub struct ApiError {
+pub(super) struct ApiError {
     status: u16,
     message: String,
     param: Option<String>,
@@ -17,51 +17,51 @@ pub struct ApiError {
 
 /// Query parameters of a list.
 #[derive(Default, Deserialize)]
-pub struct Page {
+pub(super) struct Page {
     after: Option<String>,
     limit: Option<usize>,
     order: Option<String>,
 }
 
 impl ApiError {
-    pub fn new(status: u16, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), param: None, code: None }
     }
 
-    pub fn bad(message: impl Into<String>) -> Self {
+    pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(400, message)
     }
 
-    pub fn not_found(message: impl Into<String>) -> Self {
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(404, message)
     }
 
     /// The error for a parameter that the service does not know.
-    pub fn unknown(param: impl Into<String>) -> Self {
+    pub(super) fn unknown(param: impl Into<String>) -> Self {
         let param = param.into();
         Self::bad(format!("Unknown parameter: '{param}'.")).param(param).code("unknown_parameter")
     }
 
     /// The error for a parameter that must be there.
-    pub fn missing(param: impl Into<String>) -> Self {
+    pub(super) fn missing(param: impl Into<String>) -> Self {
         let param = param.into();
         Self::bad(format!("Missing required parameter: '{param}'.")).param(param).code("missing_required_parameter")
     }
 
     /// The error for a value that a parameter cannot have.
-    pub fn invalid(param: impl Into<String>, expected: &str) -> Self {
+    pub(super) fn invalid(param: impl Into<String>, expected: &str) -> Self {
         let param = param.into();
         Self::bad(format!("Invalid value for '{param}': expected {expected}.")).param(param).code("invalid_value")
     }
 
     #[must_use]
-    pub fn param(mut self, param: impl Into<String>) -> Self {
+    pub(super) fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
     #[must_use]
-    pub fn code(mut self, code: &'static str) -> Self {
+    pub(super) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
@@ -81,7 +81,7 @@ impl Page {
     ///
     /// # Errors
     /// A limit or an order that the service does not have, or an `after` that is not there.
-    pub fn of(&self, mut all: Vec<Value>, default: usize, greatest: usize) -> Result<Json<Value>, ApiError> {
+    pub(super) fn of(&self, mut all: Vec<Value>, default: usize, greatest: usize) -> Result<Json<Value>, ApiError> {
         match self.order.as_deref() {
             None | Some("desc") => all.reverse(),
             Some("asc") => {}
@@ -105,6 +105,6 @@ impl Page {
 }
 
 /// `{"id", "object", "deleted": true}`.
-pub fn deleted(id: &str, object: &str) -> Json<Value> {
+pub(super) fn deleted(id: &str, object: &str) -> Json<Value> {
     Json(json!({"id": id, "object": object, "deleted": true}))
 }

@@ -14,16 +14,16 @@ use super::{Shared, lock};
 const PAGE: usize = 20;
 const MAX_PAGE: usize = 100;
 /// Idle minutes that a container may live.
-pub const MAX_MINUTES: u64 = 20;
+pub(super) const MAX_MINUTES: u64 = 20;
 const MEMORY: [&str; 4] = ["1g", "4g", "16g", "64g"];
 
 #[derive(Deserialize)]
-pub struct Filter {
+pub(super) struct Filter {
     name: Option<String>,
 }
 
 /// The object of a JSON body.
-pub fn object(body: Result<Json<Value>, axum::extract::rejection::JsonRejection>) -> Result<Map<String, Value>, ApiError> {
+pub(super) fn object(body: Result<Json<Value>, axum::extract::rejection::JsonRejection>) -> Result<Map<String, Value>, ApiError> {
     match body {
         Ok(Json(Value::Object(body))) => Ok(body),
         _ => Err(ApiError::bad("We could not parse the JSON body of your request.")),
@@ -31,7 +31,7 @@ pub fn object(body: Result<Json<Value>, axum::extract::rejection::JsonRejection>
 }
 
 /// Refuses keys that are not among `known`; `path` stands before their names.
-pub fn known_keys(body: &Map<String, Value>, path: &str, known: &[&str]) -> Result<(), ApiError> {
+pub(super) fn known_keys(body: &Map<String, Value>, path: &str, known: &[&str]) -> Result<(), ApiError> {
     match body.keys().find(|k| !known.contains(&k.as_str())) {
         Some(key) => Err(ApiError::unknown(format!("{path}{key}"))),
         None => Ok(()),
@@ -39,7 +39,7 @@ pub fn known_keys(body: &Map<String, Value>, path: &str, known: &[&str]) -> Resu
 }
 
 /// `memory_limit`, if it is there.
-pub fn memory_limit(body: &Map<String, Value>, path: &str) -> Result<String, ApiError> {
+pub(super) fn memory_limit(body: &Map<String, Value>, path: &str) -> Result<String, ApiError> {
     match body.get("memory_limit").unwrap_or(&Value::Null) {
         Value::Null => Ok(MEMORY[0].into()),
         Value::String(m) if MEMORY.contains(&m.as_str()) => Ok(m.clone()),
@@ -48,7 +48,7 @@ pub fn memory_limit(body: &Map<String, Value>, path: &str) -> Result<String, Api
 }
 
 /// `network_policy`, if it is there. An allowlist is noted, though nothing here ever reaches a network.
-pub fn network_policy(body: &Map<String, Value>, path: &str) -> Result<Value, ApiError> {
+pub(super) fn network_policy(body: &Map<String, Value>, path: &str) -> Result<Value, ApiError> {
     let path = format!("{path}network_policy");
     let Some(policy) = body.get("network_policy") else { return Ok(json!({"type": "disabled"})) };
     let policy = policy.as_object().ok_or_else(|| ApiError::invalid(path.clone(), "an object"))?;
@@ -72,7 +72,7 @@ pub fn network_policy(body: &Map<String, Value>, path: &str) -> Result<Value, Ap
 }
 
 /// `file_ids`, if they are there.
-pub fn file_ids(body: &Map<String, Value>, path: &str) -> Result<Vec<String>, ApiError> {
+pub(super) fn file_ids(body: &Map<String, Value>, path: &str) -> Result<Vec<String>, ApiError> {
     const MAX: usize = 50;
     let invalid = || ApiError::invalid(format!("{path}file_ids"), "at most 50 ids of files");
     let Some(ids) = body.get("file_ids") else { return Ok(Vec::new()) };
@@ -80,7 +80,7 @@ pub fn file_ids(body: &Map<String, Value>, path: &str) -> Result<Vec<String>, Ap
     ids.iter().map(|id| id.as_str().map(str::to_owned).ok_or_else(invalid)).collect()
 }
 
-pub async fn create(
+pub(super) async fn create(
     State(store): State<Shared>,
     body: Result<Json<Value>, axum::extract::rejection::JsonRejection>,
 ) -> Result<Json<Value>, ApiError> {
@@ -101,7 +101,7 @@ pub async fn create(
 }
 
 /// Copies of these uploads, all of them or none.
-pub fn copies(store: &mut super::store::Store, ids: &[String]) -> Result<Vec<ContainerFile>, ApiError> {
+pub(super) fn copies(store: &mut super::store::Store, ids: &[String]) -> Result<Vec<ContainerFile>, ApiError> {
     let mut files: Vec<ContainerFile> = Vec::new();
     for id in ids {
         match store.copy_of(id) {
@@ -116,7 +116,13 @@ pub fn copies(store: &mut super::store::Store, ids: &[String]) -> Result<Vec<Con
 }
 
 /// A container that is running from now on.
-pub fn new_container(name: String, minutes: u64, memory_limit: String, network_policy: Value, files: Vec<ContainerFile>) -> Container {
+pub(super) fn new_container(
+    name: String,
+    minutes: u64,
+    memory_limit: String,
+    network_policy: Value,
+    files: Vec<ContainerFile>,
+) -> Container {
     let id = format!("cntr_{}", random_hex(24));
     let created_at = now();
     Container { id, name, created_at, last_active_at: created_at, minutes, memory_limit, network_policy, expired: false, files }
@@ -139,14 +145,18 @@ fn minutes(expiry: Option<&Value>) -> Result<u64, ApiError> {
     }
 }
 
-pub async fn list(State(store): State<Shared>, Query(page): Query<Page>, Query(filter): Query<Filter>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(
+    State(store): State<Shared>,
+    Query(page): Query<Page>,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     store.expire();
     let wanted = |c: &&Container| filter.name.as_ref().is_none_or(|n| *n == c.name);
     page.of(store.containers.values().filter(wanted).map(Container::json).collect(), PAGE, MAX_PAGE)
 }
 
-pub async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     let container = store.any_container(&id)?;
     if !container.expired {
@@ -155,21 +165,33 @@ pub async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Re
     Ok(Json(container.json()))
 }
 
-pub async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     store.any_container(&id)?.files.drain(..).for_each(|f| remove(&f.disk));
     store.containers.retain(|_, c| c.id != id);
     Ok(deleted(&id, "container.deleted"))
 }
 
-pub async fn create_file(State(store): State<Shared>, Path(id): Path<String>, request: Request) -> Result<Json<Value>, ApiError> {
+pub(super) async fn create_file(
+    State(store): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<Value>, ApiError> {
     lock(&store).container(&id)?;
     let kind = request.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or_default();
     let file = if kind.starts_with("multipart/form-data") {
-        let body = Multipart::from_request(request, &()).await.map_err(|_| ApiError::bad("The multipart body cannot be read."))?;
+        let body =
+            Multipart::from_request(request, &()).await.map_err(|_| ApiError::bad("The multipart body cannot be read."))?;
         let mut upload = Form::read(&store, body, &[]).await?.file.take().ok_or_else(|| ApiError::missing("file"))?;
         let path = format!("/mnt/data/{}-{}", random_hex(16), upload.name);
-        ContainerFile { id: container_file_id(), created_at: now(), path, source: "user", bytes: upload.bytes, disk: upload.take() }
+        ContainerFile {
+            id: container_file_id(),
+            created_at: now(),
+            path,
+            source: "user",
+            bytes: upload.bytes,
+            disk: upload.take(),
+        }
     } else {
         let body = object(Json::from_request(request, &()).await)?;
         known_keys(&body, "", &["file_id"])?;
@@ -184,22 +206,32 @@ pub async fn create_file(State(store): State<Shared>, Path(id): Path<String>, re
     Ok(Json(body))
 }
 
-pub async fn list_files(State(store): State<Shared>, Path(id): Path<String>, Query(page): Query<Page>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list_files(
+    State(store): State<Shared>,
+    Path(id): Path<String>,
+    Query(page): Query<Page>,
+) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     let container = store.container(&id)?;
     page.of(container.files.iter().map(|f| f.json(&id)).collect(), PAGE, MAX_PAGE)
 }
 
-pub async fn retrieve_file(State(store): State<Shared>, Path((id, file)): Path<(String, String)>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn retrieve_file(
+    State(store): State<Shared>,
+    Path((id, file)): Path<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
     lock(&store).container(&id)?.file(&file).map(|f| Json(f.json(&id)))
 }
 
-pub async fn content(State(store): State<Shared>, Path((id, file)): Path<(String, String)>) -> Result<Vec<u8>, ApiError> {
+pub(super) async fn content(State(store): State<Shared>, Path((id, file)): Path<(String, String)>) -> Result<Vec<u8>, ApiError> {
     let disk = lock(&store).container(&id)?.file(&file)?.disk.clone();
     tokio::fs::read(disk).await.map_err(|_| ApiError::not_found(format!("File {file} not found on container {id}.")))
 }
 
-pub async fn delete_file(State(store): State<Shared>, Path((id, file)): Path<(String, String)>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn delete_file(
+    State(store): State<Shared>,
+    Path((id, file)): Path<(String, String)>,
+) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     let container = store.container(&id)?;
     remove(&container.file(&file)?.disk);

@@ -19,11 +19,14 @@ const PURPOSES: [&str; 6] = ["fine-tune", "assistants", "batch", "user_data", "v
 const MAX_PAGE: usize = 10_000;
 
 #[derive(Deserialize)]
-pub struct Filter {
+pub(super) struct Filter {
     purpose: Option<String>,
 }
 
-pub async fn create(State(store): State<Shared>, body: Result<Multipart, MultipartRejection>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn create(
+    State(store): State<Shared>,
+    body: Result<Multipart, MultipartRejection>,
+) -> Result<Json<Value>, ApiError> {
     let body = body.map_err(|_| ApiError::bad("The body must be multipart/form-data."))?;
     let mut form = Form::read(&store, body, &["purpose", ANCHOR, SECONDS]).await?;
     let purpose = form.field("purpose").ok_or_else(|| ApiError::missing("purpose"))?.to_owned();
@@ -62,23 +65,27 @@ fn expiry(anchor: Option<&str>, seconds: Option<&str>) -> Result<Option<u64>, Ap
     }
 }
 
-pub async fn list(State(store): State<Shared>, Query(page): Query<Page>, Query(filter): Query<Filter>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(
+    State(store): State<Shared>,
+    Query(page): Query<Page>,
+    Query(filter): Query<Filter>,
+) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     store.expire();
     let wanted = |f: &&StoredFile| filter.purpose.as_ref().is_none_or(|p| *p == f.purpose);
     page.of(store.files.values().filter(wanted).map(StoredFile::json).collect(), MAX_PAGE, MAX_PAGE)
 }
 
-pub async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     lock(&store).file(&id).map(|f| Json(f.json()))
 }
 
-pub async fn content(State(store): State<Shared>, Path(id): Path<String>) -> Result<Vec<u8>, ApiError> {
+pub(super) async fn content(State(store): State<Shared>, Path(id): Path<String>) -> Result<Vec<u8>, ApiError> {
     let path = lock(&store).file(&id)?.path.clone();
     tokio::fs::read(path).await.map_err(|_| ApiError::not_found(format!("No such File object: {id}")))
 }
 
-pub async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     remove(&store.file(&id)?.path);
     store.files.retain(|_, f| f.id != id);

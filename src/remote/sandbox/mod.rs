@@ -1,4 +1,4 @@
-//! The embedded endpoint: OpenAI's Files, Containers and Responses on loopback, with SQL in the place of a model.
+//! The embedded endpoint: `OpenAI`'s Files, Containers and Responses on loopback, with SQL in the place of a model.
 //!
 //! A real HTTP server with the real rules: a token, errors in the service's shapes, expiry by the clock, deletion that deletes.
 //! Its data lives in a private folder that goes with it.

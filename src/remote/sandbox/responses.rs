@@ -16,14 +16,43 @@ use crate::analyse::{Answer, QueryError, Table, query};
 
 /// What a request may have (the service's own list).
 const KNOWN: [&str; 28] = [
-    "background", "context_management", "conversation", "include", "input", "instructions", "max_output_tokens", "max_tool_calls",
-    "metadata", "model", "moderation", "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "reasoning",
-    "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_p",
-    "truncation", "user",
+    "background",
+    "context_management",
+    "conversation",
+    "include",
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "model",
+    "moderation",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "prompt",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "truncation",
+    "user",
 ];
 const INCLUDES: [&str; 8] = [
-    "file_search_call.results", "web_search_call.results", "web_search_call.action.sources", "message.input_image.image_url",
-    "computer_call_output.output.image_url", "code_interpreter_call.outputs", "reasoning.encrypted_content",
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ];
 /// The name by which a query can call the newest table, whatever its file is called.
@@ -46,10 +75,14 @@ struct Asked {
 enum Wanted {
     Id(String),
     /// A new one, or that of the response before.
-    Auto { memory_limit: String, network_policy: Value, file_ids: Vec<String> },
+    Auto {
+        memory_limit: String,
+        network_policy: Value,
+        file_ids: Vec<String>,
+    },
 }
 
-pub async fn create(State(store): State<Shared>, body: Result<Json<Value>, JsonRejection>) -> Result<Response, ApiError> {
+pub(super) async fn create(State(store): State<Shared>, body: Result<Json<Value>, JsonRejection>) -> Result<Response, ApiError> {
     let asked = Asked::read(object(body)?)?;
     let (container, tables) = place(&store, &asked)?;
     let question = asked.question.clone();
@@ -68,19 +101,19 @@ pub async fn create(State(store): State<Shared>, body: Result<Json<Value>, JsonR
     Ok(Json(response).into_response())
 }
 
-pub async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn retrieve(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let store = lock(&store);
     store.responses.values().find(|r| r.id == id).map(|r| Json(r.body.clone())).ok_or_else(|| not_found(&id))
 }
 
-pub async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn delete(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let mut store = lock(&store);
     let before = store.responses.len();
     store.responses.retain(|_, r| r.id != id);
     if store.responses.len() == before { Err(not_found(&id)) } else { Ok(deleted(&id, "response")) }
 }
 
-pub async fn cancel(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(super) async fn cancel(State(store): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let found = lock(&store).responses.values().any(|r| r.id == id);
     Err(if found { ApiError::bad("Cannot cancel a synchronous response.") } else { not_found(&id) })
 }
@@ -234,17 +267,14 @@ fn place(store: &Shared, asked: &Asked) -> Result<(String, Vec<Table>), ApiError
         Wanted::Auto { memory_limit, network_policy, file_ids } => {
             let mut files = copies(&mut store, file_ids)?;
             let before = before.filter(|id| store.container(id).is_ok());
-            match before {
-                Some(id) => {
-                    store.container(&id)?.files.append(&mut files);
-                    id
-                }
-                None => {
-                    let container = new_container("auto".into(), MAX_MINUTES, memory_limit.clone(), network_policy.clone(), files);
-                    let (id, number) = (container.id.clone(), store.number());
-                    store.containers.insert(number, container);
-                    id
-                }
+            if let Some(id) = before {
+                store.container(&id)?.files.append(&mut files);
+                id
+            } else {
+                let container = new_container("auto".into(), MAX_MINUTES, memory_limit.clone(), network_policy.clone(), files);
+                let (id, number) = (container.id.clone(), store.number());
+                store.containers.insert(number, container);
+                id
             }
         }
     };
@@ -269,7 +299,7 @@ fn tables(container: &Container) -> Vec<Table> {
 /// A file for a result, under a name that the container does not have yet.
 fn result_file(container: &Container, disk: &std::path::Path, bytes: u64) -> ContainerFile {
     let path = |n: usize| if n == 1 { format!("/mnt/data/{RESULT}") } else { format!("/mnt/data/result-{n}.csv") };
-    let fresh = (1..).map(path).find(|p| container.files.iter().all(|f| f.path != *p));
+    let fresh = (1..=container.files.len() + 1).map(path).find(|p| container.files.iter().all(|f| f.path != *p));
     ContainerFile {
         id: container_file_id(),
         created_at: now(),

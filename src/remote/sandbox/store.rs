@@ -10,9 +10,10 @@ use tempfile::TempDir;
 
 use super::answer::ApiError;
 use crate::error::{Error, Result};
+use crate::mask::hex;
 
 /// All that was uploaded and made, by the order of its creation.
-pub struct Store {
+pub(super) struct Store {
     /// Readable by its owner alone; goes when this is dropped.
     folder: Option<TempDir>,
     path: PathBuf,
@@ -23,7 +24,7 @@ pub struct Store {
 }
 
 /// An object of the Files API.
-pub struct StoredFile {
+pub(super) struct StoredFile {
     pub id: String,
     pub name: String,
     pub purpose: String,
@@ -34,7 +35,7 @@ pub struct StoredFile {
 }
 
 /// A container and what is in it.
-pub struct Container {
+pub(super) struct Container {
     pub id: String,
     pub name: String,
     pub created_at: u64,
@@ -47,7 +48,7 @@ pub struct Container {
 }
 
 /// A file within a container.
-pub struct ContainerFile {
+pub(super) struct ContainerFile {
     pub id: String,
     pub created_at: u64,
     /// As the code inside sees it.
@@ -59,23 +60,23 @@ pub struct ContainerFile {
 }
 
 /// A response that was kept.
-pub struct Stored {
+pub(super) struct Stored {
     pub id: String,
     pub container: String,
     pub body: Value,
 }
 
 /// Seconds since 1970.
-pub fn now() -> u64 {
+pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 /// Random hex digits, two a byte.
-pub fn random_hex(bytes: usize) -> String {
+pub(super) fn random_hex(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     // Without a generator ids would repeat, and the token be guessed.
     getrandom::fill(&mut random).unwrap_or_else(|_| std::process::abort());
-    random.iter().map(|b| format!("{b:02x}")).collect()
+    hex(&random)
 }
 
 impl Store {
@@ -83,26 +84,33 @@ impl Store {
     ///
     /// # Errors
     /// No folder for temporary files.
-    pub fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("hmask-sandbox-").tempdir();
         let folder = folder.map_err(|e| Error::io("cannot make a private folder", e))?;
         let path = folder.path().to_owned();
-        Ok(Self { folder: Some(folder), path, next: 0, files: BTreeMap::new(), containers: BTreeMap::new(), responses: BTreeMap::new() })
+        Ok(Self {
+            folder: Some(folder),
+            path,
+            next: 0,
+            files: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            responses: BTreeMap::new(),
+        })
     }
 
     /// The number of the next object, by which lists are ordered.
-    pub fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
     /// A path for the bytes of a new file.
-    pub fn new_path(&self) -> PathBuf {
+    pub(super) fn new_path(&self) -> PathBuf {
         self.path.join(random_hex(16))
     }
 
     /// Removes everything, the folder too.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.files.clear();
         self.containers.clear();
         self.responses.clear();
@@ -110,7 +118,7 @@ impl Store {
     }
 
     /// Removes what has expired by now.
-    pub fn expire(&mut self) {
+    pub(super) fn expire(&mut self) {
         let now = now();
         self.files.retain(|_, file| {
             let keep = file.expires_at.is_none_or(|at| at > now);
@@ -128,13 +136,16 @@ impl Store {
     }
 
     /// The file of this id.
-    pub fn file(&mut self, id: &str) -> Result<&StoredFile, ApiError> {
+    pub(super) fn file(&mut self, id: &str) -> Result<&StoredFile, ApiError> {
         self.expire();
-        self.files.values().find(|f| f.id == id).ok_or_else(|| ApiError::not_found(format!("No such File object: {id}")).param("id"))
+        self.files
+            .values()
+            .find(|f| f.id == id)
+            .ok_or_else(|| ApiError::not_found(format!("No such File object: {id}")).param("id"))
     }
 
     /// The container of this id, if it can be used; this counts as use.
-    pub fn container(&mut self, id: &str) -> Result<&mut Container, ApiError> {
+    pub(super) fn container(&mut self, id: &str) -> Result<&mut Container, ApiError> {
         let container = self.any_container(id)?;
         if container.expired {
             return Err(ApiError::bad("Container is expired."));
@@ -144,14 +155,14 @@ impl Store {
     }
 
     /// The container of this id, expired or not.
-    pub fn any_container(&mut self, id: &str) -> Result<&mut Container, ApiError> {
+    pub(super) fn any_container(&mut self, id: &str) -> Result<&mut Container, ApiError> {
         self.expire();
         let found = self.containers.values_mut().find(|c| c.id == id);
         found.ok_or_else(|| ApiError::not_found(format!("Container with id '{id}' not found.")))
     }
 
     /// Copies an upload into a new file of a container.
-    pub fn copy_of(&mut self, file_id: &str) -> Result<ContainerFile, ApiError> {
+    pub(super) fn copy_of(&mut self, file_id: &str) -> Result<ContainerFile, ApiError> {
         let disk = self.new_path();
         let file = self.file(file_id)?;
         fs::copy(&file.path, &disk).map_err(|_| ApiError::new(500, "The file cannot be copied."))?;
@@ -161,17 +172,17 @@ impl Store {
 }
 
 /// A new id of a container's file.
-pub fn container_file_id() -> String {
+pub(super) fn container_file_id() -> String {
     format!("cfile_{}", random_hex(16))
 }
 
 /// Removes the bytes of a file. They are in a folder of ours, so it only fails if they are gone.
-pub fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     let _ = fs::remove_file(path);
 }
 
 impl StoredFile {
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let mut body = json!({
             "id": self.id, "object": "file", "bytes": self.bytes, "created_at": self.created_at,
             "filename": self.name, "purpose": self.purpose, "status": "processed",
@@ -184,7 +195,7 @@ impl StoredFile {
 }
 
 impl Container {
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         json!({
             "id": self.id, "object": "container", "created_at": self.created_at,
             "status": if self.expired { "expired" } else { "running" },
@@ -195,14 +206,14 @@ impl Container {
     }
 
     /// The file of this id.
-    pub fn file(&self, id: &str) -> Result<&ContainerFile, ApiError> {
+    pub(super) fn file(&self, id: &str) -> Result<&ContainerFile, ApiError> {
         let found = self.files.iter().find(|f| f.id == id);
         found.ok_or_else(|| ApiError::not_found(format!("File {id} not found on container {}.", self.id)))
     }
 }
 
 impl ContainerFile {
-    pub fn json(&self, container: &str) -> Value {
+    pub(super) fn json(&self, container: &str) -> Value {
         json!({
             "id": self.id, "object": "container.file", "created_at": self.created_at, "bytes": self.bytes,
             "container_id": container, "path": self.path, "source": self.source,
@@ -210,7 +221,7 @@ impl ContainerFile {
     }
 
     /// The last part of its path.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const DELTA: usize = 24;
 
 /// The response as `text/event-stream`, from `response.created` to `response.completed` or `response.failed`.
-pub fn events(response: &Value) -> Response {
+pub(super) fn events(response: &Value) -> Response {
     let mut stream = Stream::default();
     let mut begun = response.clone();
     begun["status"] = json!("in_progress");
@@ -44,7 +44,8 @@ impl Stream {
         let mut begun = item.clone();
         (begun["status"], begun["code"], begun["outputs"]) = (json!("in_progress"), json!(""), Value::Null);
         self.send(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
-        let step = |name: &str| json!({"type": format!("response.code_interpreter_call{name}"), "output_index": index, "item_id": id});
+        let step =
+            |name: &str| json!({"type": format!("response.code_interpreter_call{name}"), "output_index": index, "item_id": id});
         self.send(step(".in_progress"));
         let code = item["code"].as_str().unwrap_or_default();
         for delta in pieces(code) {

@@ -14,7 +14,7 @@ const MAX_FILE: u64 = 512 << 20;
 const MAX_FIELD: usize = 4096;
 
 /// A file that has arrived. Its bytes go with it, unless they are taken.
-pub struct Upload {
+pub(super) struct Upload {
     pub name: String,
     pub bytes: u64,
     path: Option<std::path::PathBuf>,
@@ -22,14 +22,14 @@ pub struct Upload {
 
 /// A form: its small fields and its file.
 #[derive(Default)]
-pub struct Form {
+pub(super) struct Form {
     pub fields: Vec<(String, String)>,
     pub file: Option<Upload>,
 }
 
 impl Upload {
     /// The path of the bytes, which are the caller's from now on.
-    pub fn take(&mut self) -> std::path::PathBuf {
+    pub(super) fn take(&mut self) -> std::path::PathBuf {
         self.path.take().unwrap_or_default()
     }
 }
@@ -44,7 +44,7 @@ impl Drop for Upload {
 
 impl Form {
     /// The text of a small field.
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
@@ -52,7 +52,7 @@ impl Form {
     ///
     /// # Errors
     /// Another field, a file beyond the limit, a body that is no form.
-    pub async fn read(store: &Shared, mut body: Multipart, known: &[&str]) -> Result<Self, ApiError> {
+    pub(super) async fn read(store: &Shared, mut body: Multipart, known: &[&str]) -> Result<Self, ApiError> {
         let mut form = Self::default();
         while let Some(field) = body.next_field().await.map_err(|e| malformed(&e))? {
             let name = field.name().unwrap_or_default().to_owned();

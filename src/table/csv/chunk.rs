@@ -1,7 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
 use super::layout::{Layout, fault_error, line_ends};
-use super::scan::{Field, Fault, Scanned, Visitor, undouble};
+use super::scan::{Fault, Field, Scanned, Visitor, undouble};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
 
@@ -16,14 +16,14 @@ pub enum Ragged {
 }
 
 /// A piece of a file that is believed to begin at a record's start.
-pub struct Chunk {
+pub(super) struct Chunk {
     pub bytes: Vec<u8>,
     /// Whether the file ends with it.
     pub last: bool,
 }
 
 /// What became of a chunk.
-pub struct Done {
+pub(super) struct Done {
     pub chunk: Chunk,
     pub out: Vec<u8>,
     /// Bytes of whole records.
@@ -41,7 +41,7 @@ pub struct Done {
 }
 
 /// Masks chunks of one file; shared by all threads.
-pub struct Masker<'a> {
+pub(super) struct Masker<'a> {
     pub layout: &'a Layout,
     pub pseudonymiser: &'a Pseudonymiser,
     pub ragged: Ragged,
@@ -70,7 +70,7 @@ impl<'a> Masker<'a> {
     ///
     /// # Errors
     /// A prefix that the file's encoding lacks or its dialect would split.
-    pub fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged) -> Result<Self> {
+    pub(super) fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged) -> Result<Self> {
         let prefix = pseudonymiser.form().prefix();
         let splits = |b: u8| Some(b) == layout.dialect.delimiter || Some(b) == layout.dialect.quote;
         if prefix.bytes().any(splits) {
@@ -84,7 +84,7 @@ impl<'a> Masker<'a> {
     }
 
     /// Masks the whole records of a chunk.
-    pub fn mask(&self, chunk: Chunk) -> Done {
+    pub(super) fn mask(&self, chunk: Chunk) -> Done {
         let (encoding, unit) = (self.layout.encoding, self.layout.encoding.unit());
         let mut buffer = Vec::new();
         let text = encoding.narrow(&chunk.bytes, &mut buffer);
@@ -92,7 +92,7 @@ impl<'a> Masker<'a> {
         let mut scanned = self.layout.dialect.scan(text, chunk.last, &mut spans);
         spans.found.truncate(spans.complete);
         let mut error = spans.fault(&scanned);
-        if error.is_none() && chunk.last && chunk.bytes.len() % unit != 0 {
+        if error.is_none() && chunk.last && !chunk.bytes.len().is_multiple_of(unit) {
             error = Some(Error::malformed("the text ends within a character"));
         }
         let mut masked = vec![0; self.layout.columns.found.len()];
@@ -198,7 +198,18 @@ struct Spans<'m> {
 impl<'m> Spans<'m> {
     fn new(masker: &'m Masker<'m>) -> Self {
         let hash_empty = masker.pseudonymiser.form().hashes_empty();
-        Self { masker, found: Vec::new(), complete: 0, record: 0, column: 0, hash_empty, known_end: 0, long: 0, short: 0, ragged: None }
+        Self {
+            masker,
+            found: Vec::new(),
+            complete: 0,
+            record: 0,
+            column: 0,
+            hash_empty,
+            known_end: 0,
+            long: 0,
+            short: 0,
+            ragged: None,
+        }
     }
 
     fn fault(&self, scanned: &Scanned) -> Option<Error> {
@@ -219,6 +230,7 @@ impl<'m> Spans<'m> {
 }
 
 impl Visitor for Spans<'_> {
+    #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
     #[inline(always)]
     fn field(&mut self, field: Field) {
         match self.masker.places.get(self.column) {
@@ -237,6 +249,7 @@ impl Visitor for Spans<'_> {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
     #[inline(always)]
     fn record(&mut self, end: usize, _: usize) -> bool {
         let fields = std::mem::take(&mut self.column);

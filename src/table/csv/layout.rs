@@ -8,7 +8,7 @@ use crate::table::text::TextEncoding;
 
 /// The layout of one file.
 #[derive(Debug)]
-pub struct Layout {
+pub(super) struct Layout {
     pub encoding: TextEncoding,
     pub dialect: Dialect,
     /// Fields of a record.
@@ -25,7 +25,7 @@ pub struct Layout {
 }
 
 /// Whether more of the file is needed to tell.
-pub enum Found {
+pub(super) enum Found {
     Layout(Box<Layout>),
     NeedMore,
 }
@@ -44,7 +44,7 @@ impl Layout {
     ///
     /// # Errors
     /// No header, an unreadable one, a delimiter that is not certain, columns that are not there.
-    pub fn find(start: &[u8], last: bool, columns: &Columns, options: &CsvOptions) -> Result<Found> {
+    pub(super) fn find(start: &[u8], last: bool, columns: &Columns, options: &CsvOptions) -> Result<Found> {
         if start.len() < 3 && !last {
             return Ok(Found::NeedMore); // a byte order mark has up to three bytes
         }
@@ -59,7 +59,13 @@ impl Layout {
         let raw = &start[mark + skipped * encoding.unit()..whole];
         let find = Find { body, raw, last, encoding, columns, options };
         let Some(header) = find.header()? else {
-            return if last { Err(find.no_header()) } else if start.len() > MAX_RECORD { Err(too_long()) } else { Ok(Found::NeedMore) };
+            return if last {
+                Err(find.no_header())
+            } else if start.len() > MAX_RECORD {
+                Err(too_long())
+            } else {
+                Ok(Found::NeedMore)
+            };
         };
         let resolved = columns.resolve(&header.candidates, options.missing)?;
         let data = if options.no_header { 0 } else { header.next };
@@ -78,12 +84,12 @@ impl Layout {
 }
 
 /// The error for a record beyond the limit.
-pub fn too_long() -> Error {
+pub(super) fn too_long() -> Error {
     Error::malformed(format!("a record is longer than {MAX_RECORD} bytes, or a quote is not closed"))
 }
 
 /// Line ends of a text: LF, CR LF and CR alone.
-pub fn line_ends(text: &[u8]) -> u64 {
+pub(super) fn line_ends(text: &[u8]) -> u64 {
     let lone_cr = |i: usize| text[i] == b'\r' && text.get(i + 1) != Some(&b'\n');
     (0..text.len()).filter(|i| text[*i] == b'\n' || lone_cr(*i)).count() as u64
 }
@@ -207,18 +213,17 @@ impl Find<'_> {
 }
 
 /// The error that a fault of the table is, its position still to be filled in.
-pub fn fault_error(fault: Fault) -> Error {
+pub(super) fn fault_error(fault: Fault) -> Error {
     match fault {
         Fault::OpenQuote => Error::malformed("a quote is not closed").hint("--quote '' if quotes mean nothing in this file"),
         Fault::AfterQuote => {
             Error::malformed("text after a closing quote").hint("--quote '' if quotes mean nothing in this file")
         }
         Fault::Nul => Error::malformed("a NUL").hint("--encoding utf-16le if this is UTF-16 without a byte order mark"),
-        Fault::Delimiter(byte) => Error::malformed(format!(
-            "a {} outside of quotes, in a table whose header has one field",
-            printable(byte)
-        ))
-        .hint(format!("-d {}", printable(byte))),
+        Fault::Delimiter(byte) => {
+            Error::malformed(format!("a {} outside of quotes, in a table whose header has one field", printable(byte)))
+                .hint(format!("-d {}", printable(byte)))
+        }
         Fault::Stopped => Error::new(ErrorKind::Interrupted),
     }
 }

@@ -99,12 +99,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let mut commit = Commit::new(&masker, output);
     commit.write(&chunks.ahead[..layout.start])?;
     chunks.ahead.drain(..layout.start);
-    pipeline::ordered(
-        job.workers,
-        || chunks.next(&masker, job.progress),
-        |chunk| masker.mask(chunk),
-        |done| commit.take(done),
-    )?;
+    pipeline::ordered(job.workers, || chunks.next(&masker, job.progress), |chunk| masker.mask(chunk), |done| commit.take(done))?;
     Ok(commit.report)
 }
 

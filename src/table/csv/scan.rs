@@ -12,11 +12,11 @@ use wide::u8x64;
 /// Bytes looked at in one step.
 const STEP: usize = 64;
 /// Delimiters that hmask looks for by itself.
-pub const DELIMITERS: [u8; 4] = *b",;\t|";
+pub(super) const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// The bytes that structure a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dialect {
+pub(super) struct Dialect {
     /// None in a table of one column whose header shows no delimiter: then none of [`DELIMITERS`] may occur outside of quotes.
     pub delimiter: Option<u8>,
     /// None where quotes mean nothing.
@@ -25,7 +25,7 @@ pub struct Dialect {
 
 /// A field within a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub(super) struct Field {
     /// Where its content begins, behind the quote if there is one.
     pub start: usize,
     /// Where its content ends, before the quote if there is one.
@@ -37,7 +37,7 @@ pub struct Field {
 }
 
 /// What the scanner calls for each thing that it finds.
-pub trait Visitor {
+pub(super) trait Visitor {
     /// The next field of the record.
     fn field(&mut self, field: Field);
 
@@ -48,7 +48,7 @@ pub trait Visitor {
 
 /// What a scan of a chunk came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scanned {
+pub(super) struct Scanned {
     /// Bytes of whole records, blank lines included; an incomplete record follows if this is less than the chunk.
     pub consumed: usize,
     /// Whole records.
@@ -61,7 +61,7 @@ pub struct Scanned {
 
 /// What makes a table unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// A quote that is never closed.
     OpenQuote,
     /// Text between a closing quote and the delimiter.
@@ -76,15 +76,24 @@ pub enum Fault {
 
 impl Dialect {
     /// Scans `bytes`, which begin at the start of a record; `last` says that the file ends with them.
-    pub fn scan(self, bytes: &[u8], last: bool, visitor: &mut impl Visitor) -> Scanned {
-        Scan { dialect: self, bytes, last, at: Scanned { consumed: 0, records: 0, lines: 0, fault: None }, quoted_lines: 0, state: State::new(0), visitor }.run()
+    pub(super) fn scan(self, bytes: &[u8], last: bool, visitor: &mut impl Visitor) -> Scanned {
+        Scan {
+            dialect: self,
+            bytes,
+            last,
+            at: Scanned { consumed: 0, records: 0, lines: 0, fault: None },
+            quoted_lines: 0,
+            state: State::new(0),
+            visitor,
+        }
+        .run()
     }
 
     /// The fields of the first record that is no blank line and where the next one begins, or none if it is not complete.
     ///
     /// # Errors
     /// What makes it unreadable.
-    pub fn first_record(self, bytes: &[u8], last: bool) -> Result<Option<(Vec<Field>, usize)>, Fault> {
+    pub(super) fn first_record(self, bytes: &[u8], last: bool) -> Result<Option<(Vec<Field>, usize)>, Fault> {
         struct First(Vec<Field>, Option<usize>);
         impl Visitor for First {
             fn field(&mut self, field: Field) {
@@ -115,7 +124,7 @@ impl Dialect {
 }
 
 /// Content of a quoted field with its doubled quotes made single.
-pub fn undouble(content: &[u8], quote: u8, out: &mut Vec<u8>) {
+pub(super) fn undouble(content: &[u8], quote: u8, out: &mut Vec<u8>) {
     let mut rest = content;
     while let Some(at) = rest.iter().position(|b| *b == quote) {
         out.extend_from_slice(&rest[..=at]);
@@ -184,6 +193,7 @@ impl<V: Visitor> Scan<'_, V> {
     }
 
     /// Takes one byte that can matter; moves `done` on where it takes the next one with it.
+    #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
     #[inline(always)]
     fn byte(&mut self, at: usize, done: &mut usize) -> Flow {
         let byte = self.bytes[at];

@@ -11,10 +11,10 @@ use base64::prelude::BASE64_STANDARD;
 use crate::policy::LIST_STEP;
 
 /// The key of the metadata.
-pub const KEY: &[u8] = b"ARROW:schema";
+pub(super) const KEY: &[u8] = b"ARROW:schema";
 
 /// The schema with the leaves at these paths as strings, encoded as it was; nothing where it cannot be read.
-pub fn masked(encoded: &[u8], paths: &[&[String]]) -> Option<Vec<u8>> {
+pub(super) fn masked(encoded: &[u8], paths: &[&[String]]) -> Option<Vec<u8>> {
     const CONTINUATION: [u8; 8] = [255; 8];
     let bytes = BASE64_STANDARD.decode(encoded).ok()?;
     let message = if bytes.starts_with(&CONTINUATION[..4]) { bytes.get(8..)? } else { &bytes };

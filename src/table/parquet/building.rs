@@ -1,7 +1,7 @@
 //! A masked chunk while it is written: what its pages add up to.
 
 use super::footer::column;
-use super::index::PageInfo;
+use super::index::{Bounds, PageInfo};
 use super::page::{Masked, page_type};
 use super::thrift::{Struct, Value};
 use super::values;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// A chunk while it is written.
 #[derive(Default)]
-pub struct Building {
+pub(super) struct Building {
     pub start: Option<u64>,
     pub dictionary: bool,
     pub first_data: Option<u64>,
@@ -18,7 +18,7 @@ pub struct Building {
     pub rows: u64,
     pub masked: u64,
     pub nulls: u64,
-    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    pub bounds: Option<Bounds>,
     pub pages: Vec<PageInfo>,
     /// Page type, encoding, number of pages.
     pub encodings: Vec<(i64, i64, i32)>,
@@ -26,7 +26,7 @@ pub struct Building {
 }
 
 impl Building {
-    pub fn page(&mut self, mut page: Masked, offset: u64, size: usize) -> Result<()> {
+    pub(super) fn page(&mut self, mut page: Masked, offset: u64, size: usize) -> Result<()> {
         self.start.get_or_insert(offset);
         self.uncompressed += page.uncompressed as u64;
         match self.encodings.iter_mut().find(|e| (e.0, e.1) == (page.kind, page.encoding)) {
@@ -54,14 +54,14 @@ impl Building {
         let first_row = self.rows;
         self.values += page.values;
         self.rows += page.rows;
-        self.masked += page.masked;
+        self.masked += page.hashed;
         self.nulls += page.nulls;
         self.pages.push(PageInfo::new(page, offset, size, first_row));
         Ok(())
     }
 
     /// The chunk's metadata as it is now; what held originals is made anew or left out.
-    pub fn metadata(&self, old: &Struct, start: u64, end: u64) -> Struct {
+    pub(super) fn metadata(&self, old: &Struct, start: u64, end: u64) -> Struct {
         const BYTE_ARRAY: i32 = 6;
         let mut new = old.clone();
         new.set(column::TYPE, Value::i32(BYTE_ARRAY));
@@ -73,7 +73,13 @@ impl Building {
         new.set(column::UNCOMPRESSED_SIZE, Value::i64(self.uncompressed as i64));
         new.set(column::COMPRESSED_SIZE, Value::i64((end - start) as i64));
         new.set(column::DATA_PAGE_OFFSET, Value::i64(self.first_data.unwrap_or(start) as i64));
-        for id in [column::INDEX_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET, column::BLOOM_OFFSET, column::BLOOM_LENGTH, column::GEOSPATIAL_STATISTICS] {
+        for id in [
+            column::INDEX_PAGE_OFFSET,
+            column::DICTIONARY_PAGE_OFFSET,
+            column::BLOOM_OFFSET,
+            column::BLOOM_LENGTH,
+            column::GEOSPATIAL_STATISTICS,
+        ] {
             new.remove(id);
         }
         if self.dictionary {
@@ -89,7 +95,10 @@ impl Building {
         }
         if old.get(column::ENCODING_STATS).is_some() {
             let entry = |(kind, encoding, count): &(i64, i64, i32)| {
-                Struct::default().with(1, Value::i32(*kind as i32)).with(2, Value::i32(*encoding as i32)).with(3, Value::i32(*count))
+                Struct::default()
+                    .with(1, Value::i32(*kind as i32))
+                    .with(2, Value::i32(*encoding as i32))
+                    .with(3, Value::i32(*count))
             };
             new.set(column::ENCODING_STATS, Value::struct_list(self.encodings.iter().map(entry)));
         }

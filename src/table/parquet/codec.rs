@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// A codec by its number in the footer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
+pub(super) enum Codec {
     Uncompressed,
     Snappy,
     Gzip,
@@ -27,7 +27,7 @@ impl Codec {
     ///
     /// # Errors
     /// One that hmask cannot decode.
-    pub fn from_number(number: i64) -> Result<Self> {
+    pub(super) fn from_number(number: i64) -> Result<Self> {
         Ok(match number {
             0 => Self::Uncompressed,
             1 => Self::Snappy,
@@ -45,7 +45,7 @@ impl Codec {
     ///
     /// # Errors
     /// Damage, or another size.
-    pub fn decompress(self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn decompress(self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let done = match self {
             Self::Uncompressed => {
@@ -78,7 +78,7 @@ impl Codec {
     ///
     /// # Errors
     /// None that is known; the codec's own.
-    pub fn compress(self, input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn compress(self, input: &[u8], out: &mut Vec<u8>) -> Result<()> {
         const ZSTD_LEVEL: i32 = 1;
         const BROTLI_QUALITY: u32 = 3;
         let failed = |e: std::io::Error| Error::io("cannot compress a page", e);
@@ -142,9 +142,9 @@ fn lz4_block(input: &[u8], size: usize, out: &mut Vec<u8>) -> Option<()> {
 fn hadoop(mut input: &[u8], size: usize, out: &mut Vec<u8>) -> Option<()> {
     let end = out.len() + size;
     while let Some((head, rest)) = input.split_first_chunk::<8>() {
-        let [a, b, c, d, e, f, g, h] = *head;
-        let whole = u32::from_be_bytes([a, b, c, d]) as usize;
-        let block = rest.get(..u32::from_be_bytes([e, f, g, h]) as usize)?;
+        let lengths = u64::from_be_bytes(*head);
+        let whole = (lengths >> 32) as usize;
+        let block = rest.get(..lengths as u32 as usize)?;
         if out.len() + whole > end {
             return None;
         }
@@ -165,7 +165,7 @@ mod tests {
     fn compress_and_decompress_are_inverse() {
         let long: Vec<u8> = (0..100_000u32).flat_map(|i| (i / 3).to_le_bytes()).collect();
         for codec in ALL {
-            for text in [&b""[..], b"a", b"abcabcabcabcabcabcabcabc", &long, &[0; 300_000]] {
+            for text in [&b""[..], b"a", b"abcabcabcabcabcabcabcabc", &long, &vec![0; 300_000]] {
                 let (mut packed, mut out) = (b"x".to_vec(), b"y".to_vec());
                 codec.compress(text, &mut packed).unwrap();
                 codec.decompress(&packed[1..], text.len(), &mut out).unwrap();

@@ -18,58 +18,58 @@ const ENCRYPTED_MAGIC: &[u8; 4] = b"PARE";
 const MAX_FOOTER: u64 = 1 << 30;
 
 /// Fields of `ColumnMetaData`.
-pub mod column {
-    pub const TYPE: i16 = 1;
-    pub const ENCODINGS: i16 = 2;
-    pub const PATH: i16 = 3;
-    pub const CODEC: i16 = 4;
-    pub const NUM_VALUES: i16 = 5;
-    pub const UNCOMPRESSED_SIZE: i16 = 6;
-    pub const COMPRESSED_SIZE: i16 = 7;
-    pub const DATA_PAGE_OFFSET: i16 = 9;
-    pub const INDEX_PAGE_OFFSET: i16 = 10;
-    pub const DICTIONARY_PAGE_OFFSET: i16 = 11;
-    pub const STATISTICS: i16 = 12;
-    pub const ENCODING_STATS: i16 = 13;
-    pub const BLOOM_OFFSET: i16 = 14;
-    pub const BLOOM_LENGTH: i16 = 15;
-    pub const SIZE_STATISTICS: i16 = 16;
-    pub const GEOSPATIAL_STATISTICS: i16 = 17;
+pub(super) mod column {
+    pub(crate) const TYPE: i16 = 1;
+    pub(crate) const ENCODINGS: i16 = 2;
+    pub(crate) const PATH: i16 = 3;
+    pub(crate) const CODEC: i16 = 4;
+    pub(crate) const NUM_VALUES: i16 = 5;
+    pub(crate) const UNCOMPRESSED_SIZE: i16 = 6;
+    pub(crate) const COMPRESSED_SIZE: i16 = 7;
+    pub(crate) const DATA_PAGE_OFFSET: i16 = 9;
+    pub(crate) const INDEX_PAGE_OFFSET: i16 = 10;
+    pub(crate) const DICTIONARY_PAGE_OFFSET: i16 = 11;
+    pub(crate) const STATISTICS: i16 = 12;
+    pub(crate) const ENCODING_STATS: i16 = 13;
+    pub(crate) const BLOOM_OFFSET: i16 = 14;
+    pub(crate) const BLOOM_LENGTH: i16 = 15;
+    pub(crate) const SIZE_STATISTICS: i16 = 16;
+    pub(crate) const GEOSPATIAL_STATISTICS: i16 = 17;
 }
 
 /// Fields of `ColumnChunk`.
-pub mod chunk {
-    pub const FILE_PATH: i16 = 1;
-    pub const FILE_OFFSET: i16 = 2;
-    pub const METADATA: i16 = 3;
-    pub const OFFSET_INDEX: i16 = 4;
-    pub const COLUMN_INDEX: i16 = 6;
-    pub const CRYPTO: i16 = 8;
+pub(super) mod chunk {
+    pub(crate) const FILE_PATH: i16 = 1;
+    pub(crate) const FILE_OFFSET: i16 = 2;
+    pub(crate) const METADATA: i16 = 3;
+    pub(crate) const OFFSET_INDEX: i16 = 4;
+    pub(crate) const COLUMN_INDEX: i16 = 6;
+    pub(crate) const CRYPTO: i16 = 8;
 }
 
 /// Fields of `RowGroup`.
-pub mod group {
-    pub const COLUMNS: i16 = 1;
-    pub const TOTAL_BYTE_SIZE: i16 = 2;
-    pub const NUM_ROWS: i16 = 3;
-    pub const SORTING_COLUMNS: i16 = 4;
-    pub const FILE_OFFSET: i16 = 5;
-    pub const TOTAL_COMPRESSED_SIZE: i16 = 6;
+pub(super) mod group {
+    pub(crate) const COLUMNS: i16 = 1;
+    pub(crate) const TOTAL_BYTE_SIZE: i16 = 2;
+    pub(crate) const NUM_ROWS: i16 = 3;
+    pub(crate) const SORTING_COLUMNS: i16 = 4;
+    pub(crate) const FILE_OFFSET: i16 = 5;
+    pub(crate) const TOTAL_COMPRESSED_SIZE: i16 = 6;
 }
 
 /// Fields of `FileMetaData`.
 mod file {
-    pub const SCHEMA: i16 = 2;
-    pub const NUM_ROWS: i16 = 3;
-    pub const ROW_GROUPS: i16 = 4;
-    pub const KEY_VALUES: i16 = 5;
-    pub const CREATED_BY: i16 = 6;
-    pub const COLUMN_ORDERS: i16 = 7;
-    pub const ENCRYPTION: i16 = 8;
+    pub(super) const SCHEMA: i16 = 2;
+    pub(super) const NUM_ROWS: i16 = 3;
+    pub(super) const ROW_GROUPS: i16 = 4;
+    pub(super) const KEY_VALUES: i16 = 5;
+    pub(super) const CREATED_BY: i16 = 6;
+    pub(super) const COLUMN_ORDERS: i16 = 7;
+    pub(super) const ENCRYPTION: i16 = 8;
 }
 
 /// A footer and what is needed of it.
-pub struct Footer {
+pub(super) struct Footer {
     metadata: Struct,
     pub leaves: Vec<Leaf>,
     /// Where the footer begins: no chunk reaches beyond.
@@ -80,7 +80,7 @@ pub struct Footer {
 ///
 /// # Errors
 /// A range that the file does not have.
-pub fn read_at(mut file: &File, offset: u64, length: usize) -> Result<Vec<u8>> {
+pub(super) fn read_at(mut file: &File, offset: u64, length: usize) -> Result<Vec<u8>> {
     let failed = |e| Error::io("cannot read", e);
     file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let mut bytes = Vec::new();
@@ -96,7 +96,7 @@ impl Footer {
     ///
     /// # Errors
     /// No Parquet file, an encrypted one, or one whose numbers are impossible.
-    pub fn read(mut file: &File) -> Result<Self> {
+    pub(super) fn read(mut file: &File) -> Result<Self> {
         let size = file.seek(SeekFrom::End(0)).map_err(|e| Error::io("cannot read", e))?;
         let no_parquet = || Error::malformed("not a Parquet file, or a damaged one: no magic number at both ends");
         if size < 12 {
@@ -127,17 +127,17 @@ impl Footer {
     }
 
     /// The row groups.
-    pub fn groups(&self) -> impl ExactSizeIterator<Item = &Struct> {
+    pub(super) fn groups(&self) -> impl ExactSizeIterator<Item = &Struct> {
         self.metadata.structs(file::ROW_GROUPS)
     }
 
     /// Rows of the file, as the footer says.
-    pub fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         self.metadata.int(file::NUM_ROWS).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
     }
 
     /// The schema element of a leaf.
-    pub fn element(&self, leaf: &Leaf) -> &Struct {
+    pub(super) fn element(&self, leaf: &Leaf) -> &Struct {
         static EMPTY: Value = Value::Bool(false);
         let value = self.metadata.list(file::SCHEMA).get(leaf.element).unwrap_or(&EMPTY);
         value.as_struct().unwrap_or_else(|| unreachable!("leaves are made of elements"))
@@ -147,7 +147,7 @@ impl Footer {
     ///
     /// # Errors
     /// A range that the file does not have.
-    pub fn span(&self, metadata: &Struct) -> Result<(u64, u64)> {
+    pub(super) fn span(&self, metadata: &Struct) -> Result<(u64, u64)> {
         let start = chunk_start(metadata).unwrap_or(0);
         let size = metadata.int(column::COMPRESSED_SIZE).unwrap_or(-1);
         let impossible = || Error::malformed("damaged footer: a column chunk at an impossible place");
@@ -179,7 +179,9 @@ impl Footer {
                 if chunk.binary(chunk::FILE_PATH).is_some_and(|path| !path.is_empty()) {
                     return Err(Error::unsupported("the column's data lies in another file"));
                 }
-                let metadata = chunk.structure(chunk::METADATA).ok_or_else(|| Error::malformed("damaged footer: a chunk without metadata"))?;
+                let metadata = chunk
+                    .structure(chunk::METADATA)
+                    .ok_or_else(|| Error::malformed("damaged footer: a chunk without metadata"))?;
                 self.span(metadata).map(drop)
             };
             check().map_err(|e| e.at(|p| p.column = Some(name())))?;
@@ -188,7 +190,7 @@ impl Footer {
     }
 
     /// Changes what is said of the masked leaves, apart from the row groups. Returns warnings.
-    pub fn mask_schema(&mut self, masked: &[usize]) -> Vec<String> {
+    pub(super) fn mask_schema(&mut self, masked: &[usize]) -> Vec<String> {
         let mut warnings = Vec::new();
         for leaf in masked {
             let element = self.leaves[*leaf].element;
@@ -222,7 +224,7 @@ impl Footer {
     }
 
     /// The footer's bytes with new row groups, its length and the magic number included.
-    pub fn finish(mut self, groups: Vec<Struct>) -> Result<Vec<u8>> {
+    pub(super) fn finish(mut self, groups: Vec<Struct>) -> Result<Vec<u8>> {
         if self.metadata.get(file::ROW_GROUPS).is_some() {
             self.metadata.set(file::ROW_GROUPS, Value::struct_list(groups));
         }
@@ -236,19 +238,19 @@ impl Footer {
 }
 
 /// The chunk metadata of a column in a row group.
-pub fn metadata(groups: &[Struct], place: super::Place) -> &Struct {
+pub(super) fn metadata(groups: &[Struct], place: super::Place) -> &Struct {
     let column = groups[place.group].list(group::COLUMNS)[place.column].as_struct();
     column.and_then(|c| c.structure(chunk::METADATA)).unwrap_or_else(|| unreachable!("checked with the footer"))
 }
 
 /// Where a chunk begins, as its metadata says: with its dictionary, if that comes first.
-pub fn chunk_start(metadata: &Struct) -> Option<i64> {
+pub(super) fn chunk_start(metadata: &Struct) -> Option<i64> {
     let offsets = [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET].map(|id| metadata.int(id));
     offsets.into_iter().flatten().filter(|n| *n > 0).min()
 }
 
 /// Cuts the sorting columns before the first masked one: what follows it is no longer sorted.
-pub fn cut_sorting(group: &mut Struct, masked: &[usize]) {
+pub(super) fn cut_sorting(group: &mut Struct, masked: &[usize]) {
     let is_masked = |v: &Value| {
         let column = v.as_struct().and_then(|s| s.int(1)).and_then(|n| usize::try_from(n).ok());
         column.is_some_and(|c| masked.contains(&c))

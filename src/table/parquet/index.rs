@@ -7,12 +7,15 @@ use twox_hash::XxHash64;
 use super::page::Masked;
 use super::thrift::{Struct, Value};
 
+/// The least and the greatest token.
+pub(crate) type Bounds = (Vec<u8>, Vec<u8>);
+
 /// What the pages of a chunk tell, without their bytes.
-pub struct PageInfo {
+pub(super) struct PageInfo {
     pub offset: u64,
     pub size: usize,
     pub first_row: u64,
-    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    pub bounds: Option<Bounds>,
 }
 
 /// Bytes of a block of a bloom filter.
@@ -20,36 +23,35 @@ const BLOOM_BLOCK: usize = 32;
 /// Bytes that a bloom filter may have: as `parquet-mr` and Arrow limit it.
 const MAX_BLOOM: i64 = 128 << 20;
 /// The salts of the split block algorithm.
-const SALT: [u32; 8] =
-    [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
+const SALT: [u32; 8] = [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
 /// A split block bloom filter.
-pub struct Bloom {
+pub(super) struct Bloom {
     header: Struct,
     bits: Vec<u8>,
 }
 
 /// The hash that goes into a bloom filter.
-pub fn bloom_hash(value: &[u8]) -> u64 {
+pub(super) fn bloom_hash(value: &[u8]) -> u64 {
     XxHash64::oneshot(0, value)
 }
 
 impl Bloom {
     /// An empty filter of the size that this header says, if the header makes sense.
-    pub fn like(header: &Struct) -> Option<Self> {
+    pub(super) fn like(header: &Struct) -> Option<Self> {
         let size = header.int(1).filter(|n| *n > 0 && *n % BLOOM_BLOCK as i64 == 0 && *n <= MAX_BLOOM)?;
         Some(Self { header: header.clone(), bits: vec![0; size as usize] })
     }
 
     /// Bytes of its bits.
-    pub fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.bits.len()
     }
 
     /// Adds a value by its hash.
-    pub fn insert(&mut self, hash: u64) {
+    pub(super) fn insert(&mut self, hash: u64) {
         let blocks = (self.bits.len() / BLOOM_BLOCK) as u64;
-        let block = ((hash >> 32) * blocks >> 32) as usize * BLOOM_BLOCK;
+        let block = (((hash >> 32) * blocks) >> 32) as usize * BLOOM_BLOCK;
         let words = self.bits[block..block + BLOOM_BLOCK].as_chunks_mut::<4>().0;
         for (word, salt) in words.iter_mut().zip(SALT) {
             let bit = (hash as u32).wrapping_mul(salt) >> 27;
@@ -58,7 +60,7 @@ impl Bloom {
     }
 
     /// Header and bits.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         self.header.write(out);
         out.extend_from_slice(&self.bits);
     }
@@ -66,13 +68,13 @@ impl Bloom {
 
 impl PageInfo {
     /// Takes note of a data page at `offset`.
-    pub fn new(page: Masked, offset: u64, size: usize, first_row: u64) -> Self {
+    pub(super) fn new(page: Masked, offset: u64, size: usize, first_row: u64) -> Self {
         Self { offset, size, first_row, bounds: page.bounds }
     }
 }
 
 /// The offset index of these pages.
-pub fn offset_index(pages: &[PageInfo]) -> Struct {
+pub(super) fn offset_index(pages: &[PageInfo]) -> Struct {
     let location = |p: &PageInfo| {
         Struct::default()
             .with(1, Value::i64(p.offset as i64))
@@ -83,9 +85,9 @@ pub fn offset_index(pages: &[PageInfo]) -> Struct {
 }
 
 /// The column index of these pages; histograms of levels, which do not change, are taken from the old one.
-pub fn column_index(pages: &[PageInfo], old: Option<&Struct>) -> Struct {
+pub(super) fn column_index(pages: &[PageInfo], old: Option<&Struct>) -> Struct {
     const UNORDERED: i32 = 0;
-    let bound = |pick: fn(&(Vec<u8>, Vec<u8>)) -> &Vec<u8>| {
+    let bound = |pick: fn(&Bounds) -> &Vec<u8>| {
         Value::binary_list(pages.iter().map(|p| p.bounds.as_ref().map(|b| pick(b).clone()).unwrap_or_default()))
     };
     let mut index = Struct::default()

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// Fewer values than `count`, a width beyond 32, or an error of `each`.
-pub fn hybrid(bytes: &[u8], width: u32, count: usize, mut each: impl FnMut(u32, usize) -> Result<()>) -> Result<usize> {
+pub(super) fn hybrid(bytes: &[u8], width: u32, count: usize, mut each: impl FnMut(u32, usize) -> Result<()>) -> Result<usize> {
     if width > u32::BITS {
         return Err(Error::malformed(format!("damaged page: a bit width of {width}")));
     }
@@ -66,7 +66,12 @@ fn unpack(bytes: &[u8], width: u32, count: usize, each: &mut impl FnMut(u32, usi
 ///
 /// # Errors
 /// As [`hybrid`].
-pub fn bit_packed(bytes: &[u8], width: u32, count: usize, mut each: impl FnMut(u32, usize) -> Result<()>) -> Result<usize> {
+pub(super) fn bit_packed(
+    bytes: &[u8],
+    width: u32,
+    count: usize,
+    mut each: impl FnMut(u32, usize) -> Result<()>,
+) -> Result<usize> {
     let used = (count as u64 * u64::from(width)).div_ceil(8);
     let packed = usize::try_from(used).ok().and_then(|n| bytes.get(..n)).ok_or_else(short)?;
     for i in 0..count {
@@ -77,7 +82,7 @@ pub fn bit_packed(bytes: &[u8], width: u32, count: usize, mut each: impl FnMut(u
 }
 
 /// Bits that values up to `max` need.
-pub fn width_of(max: u32) -> u32 {
+pub(super) fn width_of(max: u32) -> u32 {
     u32::BITS - max.leading_zeros()
 }
 
@@ -85,7 +90,7 @@ pub fn width_of(max: u32) -> u32 {
 ///
 /// # Errors
 /// The end of `bytes`, or more than 64 bits.
-pub fn varint(bytes: &[u8]) -> Result<(u64, usize)> {
+pub(super) fn varint(bytes: &[u8]) -> Result<(u64, usize)> {
     let mut n = 0;
     for (i, byte) in bytes.iter().take(10).enumerate() {
         n |= u64::from(byte & 0x7f) << (7 * i);
@@ -97,7 +102,7 @@ pub fn varint(bytes: &[u8]) -> Result<(u64, usize)> {
 }
 
 /// The error for a page that announces more than it holds.
-pub fn short() -> Error {
+pub(super) fn short() -> Error {
     Error::malformed("damaged page: it ends early")
 }
 
@@ -137,7 +142,15 @@ mod tests {
 
     #[test]
     fn what_is_announced_must_be_there() {
-        for (bytes, width, count) in [(&[][..], 1, 1), (&[2, 1], 1, 2), (&[3, 0], 3, 8), (&[2], 8, 1), (&[0, 0], 1, 1), (&[2, 1], 33, 1), (&[0xff; 12], 1, 1)] {
+        for (bytes, width, count) in [
+            (&[][..], 1, 1),
+            (&[2, 1], 1, 2),
+            (&[3, 0], 3, 8),
+            (&[2], 8, 1),
+            (&[0, 0], 1, 1),
+            (&[2, 1], 33, 1),
+            (&[0xff; 12], 1, 1),
+        ] {
             assert!(all(bytes, width, count).is_err(), "{bytes:?}");
         }
         assert!(all(&[], 5, 0).unwrap().is_empty());

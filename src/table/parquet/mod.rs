@@ -79,7 +79,14 @@ enum Item<'a> {
     /// Copied as it is.
     Raw(Vec<u8>),
     /// A page of a masked chunk.
-    Page { place: Place, number: usize, chunk: Arc<Chunk<'a>>, dictionary: Option<Arc<Dictionary>>, header: Struct, body: Vec<u8> },
+    Page {
+        place: Place,
+        number: usize,
+        chunk: Arc<Chunk<'a>>,
+        dictionary: Option<Arc<Dictionary>>,
+        header: Struct,
+        body: Vec<u8>,
+    },
     /// Masked already, since what follows needs it.
     Ready(Masked),
     /// The pages of a chunk are through.

@@ -3,6 +3,7 @@
 //! A page whose values are dictionary indices keeps its bytes, since only the dictionary is rewritten. Any other becomes PLAIN.
 
 use super::codec::Codec;
+use super::index::Bounds;
 use super::levels::{bit_packed, hybrid, short, width_of};
 use super::schema::{Meaning, Physical};
 use super::thrift::{Struct, Value};
@@ -11,18 +12,18 @@ use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
 
 /// Page types by their number.
-pub mod page_type {
-    pub const DATA: i64 = 0;
-    pub const INDEX: i64 = 1;
-    pub const DICTIONARY: i64 = 2;
-    pub const DATA_V2: i64 = 3;
+pub(super) mod page_type {
+    pub(crate) const DATA: i64 = 0;
+    pub(crate) const INDEX: i64 = 1;
+    pub(crate) const DICTIONARY: i64 = 2;
+    pub(crate) const DATA_V2: i64 = 3;
 }
 
 /// Bytes that a decompressed page may have: sizes are signed 32-bit numbers.
 const MAX_PAGE: usize = i32::MAX as usize;
 
 /// What all pages of a masked chunk have in common.
-pub struct Chunk<'a> {
+pub(super) struct Chunk<'a> {
     pub pseudonymiser: &'a Pseudonymiser,
     pub codec: Codec,
     pub physical: Physical,
@@ -35,7 +36,7 @@ pub struct Chunk<'a> {
 
 /// A dictionary after masking.
 #[derive(Default)]
-pub struct Dictionary {
+pub(super) struct Dictionary {
     tokens: Vec<Vec<u8>>,
     /// For each entry its place in the order of the tokens, and for each place an entry.
     rank: Vec<u32>,
@@ -44,7 +45,7 @@ pub struct Dictionary {
 
 /// A page as it is written, and what indexes and footer say of it.
 #[derive(Default)]
-pub struct Masked {
+pub(super) struct Masked {
     /// Header and body.
     pub bytes: Vec<u8>,
     /// Header and decompressed body.
@@ -57,11 +58,11 @@ pub struct Masked {
     /// Whether its first value begins a row, rather than going on with that of the page before.
     pub begins_row: bool,
     /// Values that are not null and not the empty text.
-    pub masked: u64,
+    pub hashed: u64,
     /// Values that are null.
     pub nulls: u64,
     /// Least and greatest token.
-    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    pub bounds: Option<Bounds>,
     /// Hashes of the tokens, where a bloom filter is made.
     pub hashes: Vec<u64>,
 }
@@ -81,7 +82,7 @@ struct Parts<'b> {
 struct Tokens {
     plain: Vec<u8>,
     masked: u64,
-    bounds: Option<(Vec<u8>, Vec<u8>)>,
+    bounds: Option<Bounds>,
     hashes: Vec<u64>,
 }
 
@@ -90,7 +91,7 @@ impl Chunk<'_> {
     ///
     /// # Errors
     /// Damage of any kind.
-    pub fn dictionary(&self, header: &Struct, body: &[u8]) -> Result<(Dictionary, Masked)> {
+    pub(super) fn dictionary(&self, header: &Struct, body: &[u8]) -> Result<(Dictionary, Masked)> {
         let inner = header.structure(7).ok_or_else(|| Error::malformed("damaged page: no dictionary header"))?;
         let count = count(inner.int(1))?;
         let plain = self.open(header, body, 0)?;
@@ -113,7 +114,7 @@ impl Chunk<'_> {
     ///
     /// # Errors
     /// Damage of any kind, or a value that has no canonical form.
-    pub fn data(&self, header: &Struct, body: &[u8], dictionary: Option<&Dictionary>) -> Result<Masked> {
+    pub(super) fn data(&self, header: &Struct, body: &[u8], dictionary: Option<&Dictionary>) -> Result<Masked> {
         let kind = header.int(1).unwrap_or(page_type::DATA);
         let v2 = kind == page_type::DATA_V2;
         let field = if v2 { 8 } else { 5 };
@@ -127,9 +128,13 @@ impl Chunk<'_> {
         let mut masked = match parts.encoding {
             encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
                 let (masked, bounds) = indices(&parts, dictionary)?;
-                Masked { masked, bounds, ..keep(&header, body) }
+                Masked { hashed: masked, bounds, ..keep(&header, body) }
             }
-            _ if parts.present == 0 => keep(&header, body),
+            // Nothing to replace, but the encoding may be one that no text has.
+            _ if parts.present == 0 => {
+                inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
+                keep(&header, body)
+            }
             _ => {
                 let tokens = self.tokens(parts.values, parts.encoding, parts.present)?;
                 inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
@@ -137,12 +142,12 @@ impl Chunk<'_> {
                     inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
                 }
                 let mut masked = self.close(header, parts.levels, &tokens.plain, raw_levels)?;
-                (masked.masked, masked.bounds, masked.hashes) = (tokens.masked, tokens.bounds, tokens.hashes);
+                (masked.hashed, masked.bounds, masked.hashes) = (tokens.masked, tokens.bounds, tokens.hashes);
                 masked
             }
         };
         masked.kind = kind;
-        masked.encoding = if parts.present == 0 || is_indices(parts.encoding) { parts.encoding } else { encoding::PLAIN };
+        masked.encoding = if is_indices(parts.encoding) { parts.encoding } else { encoding::PLAIN };
         (masked.values, masked.rows, masked.begins_row) = (parts.count, parts.rows, parts.begins_row);
         masked.nulls = parts.count - parts.present as u64;
         Ok(masked)
@@ -280,7 +285,7 @@ impl Dictionary {
 }
 
 /// Looks at every index of a page: how many stand for a token, and the least and greatest of these.
-fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, Option<(Vec<u8>, Vec<u8>)>)> {
+fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, Option<Bounds>)> {
     if parts.present == 0 {
         return Ok((0, None));
     }
@@ -288,7 +293,10 @@ fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, O
     let (width, runs) = parts.values.split_first().ok_or_else(short)?;
     let (mut masked, mut least, mut greatest) = (0, u32::MAX, 0);
     let mut each = |index: u32, times: usize| {
-        let rank = *dictionary.rank.get(index as usize).ok_or_else(|| Error::malformed("damaged page: an index beyond the dictionary"))?;
+        let rank = *dictionary
+            .rank
+            .get(index as usize)
+            .ok_or_else(|| Error::malformed("damaged page: an index beyond the dictionary"))?;
         if !dictionary.tokens[index as usize].is_empty() {
             masked += times as u64;
         }

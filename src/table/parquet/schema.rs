@@ -9,7 +9,7 @@ use crate::policy::{Candidate, LIST_STEP};
 
 /// Physical types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Physical {
+pub(super) enum Physical {
     Boolean,
     Int32,
     Int64,
@@ -23,7 +23,7 @@ pub enum Physical {
 
 /// What the values of a leaf mean: how they become canonical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub(super) enum Meaning {
     /// UTF-8, which is checked.
     Text,
     Binary,
@@ -44,7 +44,7 @@ pub enum Meaning {
 
 /// A leaf of the schema.
 #[derive(Clone, Debug)]
-pub struct Leaf {
+pub(super) struct Leaf {
     /// Index into the list of schema elements.
     pub element: usize,
     /// Names from the root on, as column chunks give them.
@@ -61,16 +61,16 @@ const MAX_DEPTH: usize = 100;
 const UTF8: i32 = 0;
 
 mod repetition {
-    pub const REQUIRED: i64 = 0;
-    pub const OPTIONAL: i64 = 1;
-    pub const REPEATED: i64 = 2;
+    pub(super) const REQUIRED: i64 = 0;
+    pub(super) const OPTIONAL: i64 = 1;
+    pub(super) const REPEATED: i64 = 2;
 }
 
 /// All leaves, in the order of column chunks.
 ///
 /// # Errors
 /// A tree that its numbers of children do not describe.
-pub fn leaves(elements: &[&Struct]) -> Result<Vec<Leaf>> {
+pub(super) fn leaves(elements: &[&Struct]) -> Result<Vec<Leaf>> {
     let mut walk = Walk { elements, next: 1, leaves: Vec::new() };
     let top = children(elements.first().ok_or_else(|| damaged("there is no schema"))?)?;
     for number in 1..=top {
@@ -86,7 +86,7 @@ pub fn leaves(elements: &[&Struct]) -> Result<Vec<Leaf>> {
 ///
 /// # Errors
 /// A number that no type has, or a fixed length that is none.
-pub fn physical(element: &Struct) -> Result<Physical> {
+pub(super) fn physical(element: &Struct) -> Result<Physical> {
     Ok(match element.int(1) {
         Some(0) => Physical::Boolean,
         Some(1) => Physical::Int32,
@@ -107,31 +107,30 @@ pub fn physical(element: &Struct) -> Result<Physical> {
 ///
 /// # Errors
 /// An annotation that hmask does not know, or that does not fit the physical type.
-pub fn meaning(element: &Struct) -> Result<Meaning> {
+pub(super) fn meaning(element: &Struct) -> Result<Meaning> {
     let physical = physical(element)?;
     let meaning = match element.structure(10) {
         Some(logical) => from_logical(logical, element, physical)?,
         None => from_converted(element, physical)?,
     };
-    use Physical as P;
     let fits = match meaning {
-        Meaning::Text => physical == P::ByteArray,
-        Meaning::Binary => matches!(physical, P::ByteArray | P::Fixed(_)),
-        Meaning::Boolean => physical == P::Boolean,
-        Meaning::Signed | Meaning::Unsigned => matches!(physical, P::Int32 | P::Int64),
-        Meaning::Date | Meaning::Time(TimeUnit::Millis) => physical == P::Int32,
-        Meaning::Time(_) | Meaning::Timestamp(..) => physical == P::Int64,
-        Meaning::Int96 => physical == P::Int96,
-        Meaning::Decimal(_) => matches!(physical, P::Int32 | P::Int64 | P::ByteArray | P::Fixed(_)),
-        Meaning::Float => matches!(physical, P::Float | P::Double),
-        Meaning::Half => physical == P::Fixed(2),
-        Meaning::Uuid => physical == P::Fixed(16),
+        Meaning::Text => physical == Physical::ByteArray,
+        Meaning::Binary => matches!(physical, Physical::ByteArray | Physical::Fixed(_)),
+        Meaning::Boolean => physical == Physical::Boolean,
+        Meaning::Signed | Meaning::Unsigned => matches!(physical, Physical::Int32 | Physical::Int64),
+        Meaning::Date | Meaning::Time(TimeUnit::Millis) => physical == Physical::Int32,
+        Meaning::Time(_) | Meaning::Timestamp(..) => physical == Physical::Int64,
+        Meaning::Int96 => physical == Physical::Int96,
+        Meaning::Decimal(_) => matches!(physical, Physical::Int32 | Physical::Int64 | Physical::ByteArray | Physical::Fixed(_)),
+        Meaning::Float => matches!(physical, Physical::Float | Physical::Double),
+        Meaning::Half => physical == Physical::Fixed(2),
+        Meaning::Uuid => physical == Physical::Fixed(16),
     };
     if fits { Ok(meaning) } else { Err(damaged("the annotation does not fit the physical type")) }
 }
 
 /// Makes the element of a masked leaf that of a UTF-8 string; its name, repetition and field id stay.
-pub fn make_string(element: &mut Struct) {
+pub(super) fn make_string(element: &mut Struct) {
     const BYTE_ARRAY: i32 = 6;
     for id in [2, 7, 8] {
         element.remove(id);
@@ -184,7 +183,11 @@ fn from_converted(element: &Struct, physical: Physical) -> Result<Meaning> {
     // Without a logical type nothing says whether a timestamp is in UTC: what wrote them before there were any often meant local time.
     let utc = false;
     let integer = |wide: bool, meaning| {
-        if wide == (physical == Physical::Int64) { Ok(meaning) } else { Err(damaged("the annotation does not fit the physical type")) }
+        if wide == (physical == Physical::Int64) {
+            Ok(meaning)
+        } else {
+            Err(damaged("the annotation does not fit the physical type"))
+        }
     };
     Ok(match element.int(6) {
         None => plain(physical),
@@ -310,7 +313,9 @@ impl Walk<'_> {
         let annotated = annotation.is_some() || converted.is_some();
         match role {
             // A repeated group of one field is only there for the format, unless its name or annotation says that it is the element.
-            Some(Role::List) if count == 1 && !annotated && name != b"array" && !name.ends_with(b"_tuple") && only_child.is_none() => {
+            Some(Role::List)
+                if count == 1 && !annotated && name != b"array" && !name.ends_with(b"_tuple") && only_child.is_none() =>
+            {
                 Some(Role::Element)
             }
             Some(Role::Map) => None,
@@ -362,7 +367,8 @@ mod tests {
         ];
         assert_eq!(paths(&schema), ["a", "l[].x", "l[].y", "m.key", "m.value", "old[]", "bare[]"]);
         let refs: Vec<&Struct> = schema.iter().collect();
-        let levels: Vec<_> = leaves(&refs).unwrap().iter().map(|l| (l.max_definition, l.max_repetition, l.candidate.number)).collect();
+        let levels: Vec<_> =
+            leaves(&refs).unwrap().iter().map(|l| (l.max_definition, l.max_repetition, l.candidate.number)).collect();
         assert_eq!(levels, [(1, 0, 1), (4, 1, 2), (4, 1, 2), (2, 1, 3), (3, 1, 3), (2, 1, 4), (1, 1, 5)]);
     }
 

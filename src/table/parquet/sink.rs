@@ -11,8 +11,15 @@ use super::{Done, Place};
 use crate::error::{Error, Result};
 use crate::table::ColumnReport;
 
+/// The page indexes of a chunk: of columns and of offsets, where it has them.
+struct Indexes {
+    place: Place,
+    columns: Option<Vec<u8>>,
+    offsets: Option<Vec<u8>>,
+}
+
 /// The output, and what its footer will say.
-pub struct Sink<'a> {
+pub(super) struct Sink<'a> {
     input: &'a File,
     output: &'a mut dyn Write,
     footer: &'a Footer,
@@ -21,25 +28,25 @@ pub struct Sink<'a> {
     groups: Vec<Struct>,
     now: Building,
     /// Page indexes, written behind all row groups.
-    indexes: Vec<(Place, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    indexes: Vec<Indexes>,
     columns: Vec<ColumnReport>,
 }
 
 impl<'a> Sink<'a> {
-    pub fn new(input: &'a File, output: &'a mut dyn Write, footer: &'a Footer, masked: &'a [usize]) -> Self {
+    pub(super) fn new(input: &'a File, output: &'a mut dyn Write, footer: &'a Footer, masked: &'a [usize]) -> Self {
         let name = |i: &usize| crate::policy::quote_path(&footer.leaves[*i].candidate.path);
         let columns = masked.iter().map(|i| ColumnReport { name: name(i), ..Default::default() }).collect();
         let groups = footer.groups().cloned().collect();
         Self { input, output, footer, masked, offset: 0, groups, now: Building::default(), indexes: Vec::new(), columns }
     }
 
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.output.write_all(bytes).map_err(|e| Error::io("cannot write", e))?;
         self.offset += bytes.len() as u64;
         Ok(())
     }
 
-    pub fn take(&mut self, done: Done) -> Result<()> {
+    pub(super) fn take(&mut self, done: Done) -> Result<()> {
         match done {
             Done::Raw(bytes) => {
                 self.now.start.get_or_insert(self.offset);
@@ -103,7 +110,7 @@ impl<'a> Sink<'a> {
             index.write(&mut out);
             Some(out)
         });
-        self.indexes.push((place, column_index, offset_index));
+        self.indexes.push(Indexes { place, columns: column_index, offsets: offset_index });
         Ok(())
     }
 
@@ -161,7 +168,7 @@ impl<'a> Sink<'a> {
             self.write(&bytes)?;
             self.set_bloom(place, at, bytes.len());
         }
-        self.indexes.push((place, column_index, offset_index));
+        self.indexes.push(Indexes { place, columns: column_index, offsets: offset_index });
         Ok(())
     }
 
@@ -192,18 +199,15 @@ impl<'a> Sink<'a> {
             if self.masked.contains(&column) || metadata(&self.groups, place).get(column::BLOOM_OFFSET).is_none() {
                 continue;
             }
-            match self.old_bloom(metadata(&self.groups, place)) {
-                Some((_, bytes)) => {
-                    let at = self.offset;
-                    self.write(&bytes)?;
-                    self.set_bloom(place, at, bytes.len());
-                }
-                None => {
-                    let metadata = self.chunk_mut(place).get_mut(chunk_field::METADATA).and_then(Value::as_struct_mut);
-                    if let Some(metadata) = metadata {
-                        metadata.remove(column::BLOOM_OFFSET);
-                        metadata.remove(column::BLOOM_LENGTH);
-                    }
+            if let Some((_, bytes)) = self.old_bloom(metadata(&self.groups, place)) {
+                let at = self.offset;
+                self.write(&bytes)?;
+                self.set_bloom(place, at, bytes.len());
+            } else {
+                let metadata = self.chunk_mut(place).get_mut(chunk_field::METADATA).and_then(Value::as_struct_mut);
+                if let Some(metadata) = metadata {
+                    metadata.remove(column::BLOOM_OFFSET);
+                    metadata.remove(column::BLOOM_LENGTH);
                 }
             }
         }
@@ -228,25 +232,22 @@ impl<'a> Sink<'a> {
     }
 
     /// Writes the page indexes, column indexes first; returns the row groups that point to them, and what became of the columns.
-    pub fn finish(mut self) -> Result<(Vec<Struct>, Vec<ColumnReport>)> {
+    pub(super) fn finish(mut self) -> Result<(Vec<Struct>, Vec<ColumnReport>)> {
         let indexes = std::mem::take(&mut self.indexes);
-        for (id, pick) in [(chunk_field::COLUMN_INDEX, 0), (chunk_field::OFFSET_INDEX, 1)] {
-            for (place, column_index, offset_index) in &indexes {
-                let bytes = if pick == 0 { column_index } else { offset_index };
+        for id in [chunk_field::COLUMN_INDEX, chunk_field::OFFSET_INDEX] {
+            for Indexes { place, columns, offsets } in &indexes {
+                let bytes = if id == chunk_field::COLUMN_INDEX { columns } else { offsets };
                 let at = self.offset;
                 if let Some(bytes) = bytes {
                     self.write(bytes)?;
                 }
                 let chunk = self.chunk_mut(*place);
-                match bytes {
-                    Some(bytes) => {
-                        chunk.set(id, Value::i64(at as i64));
-                        chunk.set(id + 1, Value::i32(bytes.len() as i32));
-                    }
-                    None => {
-                        chunk.remove(id);
-                        chunk.remove(id + 1);
-                    }
+                if let Some(bytes) = bytes {
+                    chunk.set(id, Value::i64(at as i64));
+                    chunk.set(id + 1, Value::i32(bytes.len() as i32));
+                } else {
+                    chunk.remove(id);
+                    chunk.remove(id + 1);
                 }
             }
         }

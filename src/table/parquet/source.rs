@@ -20,7 +20,7 @@ const HEADER: u64 = 4 << 10;
 const MAX_HEADER: u64 = 16 << 20;
 
 /// The file in pieces.
-pub struct Source<'a> {
+pub(super) struct Source<'a> {
     input: &'a File,
     footer: &'a Footer,
     plan: &'a Plan<'a>,
@@ -40,13 +40,13 @@ struct Reading<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(input: &'a File, footer: &'a Footer, plan: &'a Plan<'a>, job: &'a Job<'a>) -> Self {
+    pub(super) fn new(input: &'a File, footer: &'a Footer, plan: &'a Plan<'a>, job: &'a Job<'a>) -> Self {
         let places = |group| (0..footer.leaves.len()).map(move |column| Place { group, column });
         let chunks = (0..plan.groups.len()).flat_map(places).collect();
         Self { input, footer, plan, job, chunks, now: None }
     }
 
-    pub fn next(&mut self) -> Result<Option<Item<'a>>> {
+    pub(super) fn next(&mut self) -> Result<Option<Item<'a>>> {
         if self.now.is_none() {
             let Some(place) = self.chunks.pop_front() else { return Ok(None) };
             self.now = Some(self.start(place).map_err(|e| self.locate(e, place, None))?);

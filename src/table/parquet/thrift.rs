@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 
 /// A value with the type that its number on the wire says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     Bool(bool),
     Byte(u8),
     /// Integers of 16, 32 and 64 bits, by their wire type.
@@ -29,7 +29,7 @@ pub enum Value {
 
 /// Fields by their number, in the order of the wire.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Struct(Vec<(i16, Value)>);
+pub(super) struct Struct(Vec<(i16, Value)>);
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
@@ -47,32 +47,32 @@ const UUID: u8 = 13;
 
 impl Value {
     /// A 32-bit integer.
-    pub fn i32(value: i32) -> Self {
+    pub(super) fn i32(value: i32) -> Self {
         Self::Int(I32, value.into())
     }
 
     /// A 64-bit integer.
-    pub fn i64(value: i64) -> Self {
+    pub(super) fn i64(value: i64) -> Self {
         Self::Int(I64, value)
     }
 
     /// A list of 32-bit integers.
-    pub fn i32_list(values: impl IntoIterator<Item = i32>) -> Self {
+    pub(super) fn i32_list(values: impl IntoIterator<Item = i32>) -> Self {
         Self::List(LIST, I32, values.into_iter().map(Self::i32).collect())
     }
 
     /// A list of byte strings.
-    pub fn binary_list(values: impl IntoIterator<Item = Vec<u8>>) -> Self {
+    pub(super) fn binary_list(values: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self::List(LIST, BINARY, values.into_iter().map(Self::Binary).collect())
     }
 
     /// A list of structs.
-    pub fn struct_list(values: impl IntoIterator<Item = Struct>) -> Self {
+    pub(super) fn struct_list(values: impl IntoIterator<Item = Struct>) -> Self {
         Self::List(LIST, STRUCT, values.into_iter().map(Self::Struct).collect())
     }
 
     /// A list of booleans.
-    pub fn bool_list(values: impl IntoIterator<Item = bool>) -> Self {
+    pub(super) fn bool_list(values: impl IntoIterator<Item = bool>) -> Self {
         Self::List(LIST, TRUE, values.into_iter().map(Self::Bool).collect())
     }
 
@@ -96,14 +96,14 @@ impl Struct {
     ///
     /// # Errors
     /// Anything that is not the compact protocol, the end of `bytes` within the struct included (see [`is_cut`]).
-    pub fn read(bytes: &[u8]) -> Result<(Self, usize)> {
+    pub(super) fn read(bytes: &[u8]) -> Result<(Self, usize)> {
         let mut reader = Reader { bytes, at: 0 };
         let value = reader.structure(0)?;
         Ok((value, reader.at))
     }
 
     /// Appends the struct.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut last = 0;
         for (id, value) in &self.0 {
             let delta = id.wrapping_sub(last);
@@ -122,17 +122,17 @@ impl Struct {
     }
 
     /// The field of this number.
-    pub fn get(&self, id: i16) -> Option<&Value> {
+    pub(super) fn get(&self, id: i16) -> Option<&Value> {
         self.0.iter().find(|(i, _)| *i == id).map(|(_, v)| v)
     }
 
     /// The field of this number, to change in place.
-    pub fn get_mut(&mut self, id: i16) -> Option<&mut Value> {
+    pub(super) fn get_mut(&mut self, id: i16) -> Option<&mut Value> {
         self.0.iter_mut().find(|(i, _)| *i == id).map(|(_, v)| v)
     }
 
     /// The integer of this number.
-    pub fn int(&self, id: i16) -> Option<i64> {
+    pub(super) fn int(&self, id: i16) -> Option<i64> {
         match self.get(id)? {
             Value::Int(_, n) => Some(*n),
             Value::Byte(b) => Some(i64::from(*b as i8)),
@@ -141,43 +141,43 @@ impl Struct {
     }
 
     /// The boolean of this number.
-    pub fn bool(&self, id: i16) -> Option<bool> {
+    pub(super) fn bool(&self, id: i16) -> Option<bool> {
         if let Value::Bool(b) = self.get(id)? { Some(*b) } else { None }
     }
 
     /// The byte string of this number.
-    pub fn binary(&self, id: i16) -> Option<&[u8]> {
+    pub(super) fn binary(&self, id: i16) -> Option<&[u8]> {
         if let Value::Binary(b) = self.get(id)? { Some(b) } else { None }
     }
 
     /// The struct of this number.
-    pub fn structure(&self, id: i16) -> Option<&Struct> {
+    pub(super) fn structure(&self, id: i16) -> Option<&Struct> {
         if let Value::Struct(s) = self.get(id)? { Some(s) } else { None }
     }
 
     /// The structs of the list of this number; empty where there is none.
-    pub fn structs(&self, id: i16) -> impl ExactSizeIterator<Item = &Struct> {
+    pub(super) fn structs(&self, id: i16) -> impl ExactSizeIterator<Item = &Struct> {
         static EMPTY: Struct = Struct(Vec::new());
         self.list(id).iter().map(|v| if let Value::Struct(s) = v { s } else { &EMPTY })
     }
 
     /// The elements of the list of this number; empty where there is none.
-    pub fn list(&self, id: i16) -> &[Value] {
+    pub(super) fn list(&self, id: i16) -> &[Value] {
         if let Some(Value::List(_, _, values)) = self.get(id) { values } else { &[] }
     }
 
     /// The elements of the list of this number, to change in place.
-    pub fn list_mut(&mut self, id: i16) -> Option<&mut Vec<Value>> {
+    pub(super) fn list_mut(&mut self, id: i16) -> Option<&mut Vec<Value>> {
         if let Some(Value::List(_, _, values)) = self.get_mut(id) { Some(values) } else { None }
     }
 
     /// The id of the first field: of a union, its variant.
-    pub fn variant(&self) -> Option<i16> {
+    pub(super) fn variant(&self) -> Option<i16> {
         self.0.first().map(|(id, _)| *id)
     }
 
     /// Puts a field in its place by number, instead of the one that is there.
-    pub fn set(&mut self, id: i16, value: Value) {
+    pub(super) fn set(&mut self, id: i16, value: Value) {
         match self.0.iter().position(|(i, _)| *i >= id) {
             Some(at) if self.0[at].0 == id => self.0[at].1 = value,
             Some(at) => self.0.insert(at, (id, value)),
@@ -187,36 +187,36 @@ impl Struct {
 
     /// The same struct with this field.
     #[must_use]
-    pub fn with(mut self, id: i16, value: Value) -> Self {
+    pub(super) fn with(mut self, id: i16, value: Value) -> Self {
         self.set(id, value);
         self
     }
 
     /// Takes a field out.
-    pub fn remove(&mut self, id: i16) {
+    pub(super) fn remove(&mut self, id: i16) {
         self.0.retain(|(i, _)| *i != id);
     }
 }
 
 impl Value {
     /// The struct, if it is one.
-    pub fn as_struct(&self) -> Option<&Struct> {
+    pub(super) fn as_struct(&self) -> Option<&Struct> {
         if let Self::Struct(s) = self { Some(s) } else { None }
     }
 
     /// The byte string, if it is one.
-    pub fn as_binary(&self) -> Option<&[u8]> {
+    pub(super) fn as_binary(&self) -> Option<&[u8]> {
         if let Self::Binary(b) = self { Some(b) } else { None }
     }
 
     /// The struct, if it is one, to change in place.
-    pub fn as_struct_mut(&mut self) -> Option<&mut Struct> {
+    pub(super) fn as_struct_mut(&mut self) -> Option<&mut Struct> {
         if let Self::Struct(s) = self { Some(s) } else { None }
     }
 }
 
 /// Whether [`Struct::read`] failed because its bytes ended early, so that more may help.
-pub fn is_cut(error: &Error) -> bool {
+pub(super) fn is_cut(error: &Error) -> bool {
     matches!(error.kind(), crate::error::ErrorKind::Malformed(m) if m == CUT)
 }
 
@@ -234,12 +234,11 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(b);
         }
         Value::List(_, element, values) => {
-            match u8::try_from(values.len()) {
-                Ok(n @ 0..15) => out.push(n << 4 | element),
-                _ => {
-                    out.push(0xf0 | element);
-                    varint(values.len() as u64, out);
-                }
+            if let Ok(n @ 0..15) = u8::try_from(values.len()) {
+                out.push(n << 4 | element);
+            } else {
+                out.push(0xf0 | element);
+                varint(values.len() as u64, out);
             }
             values.iter().for_each(|v| write_value(v, out));
         }

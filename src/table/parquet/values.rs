@@ -13,20 +13,20 @@ use crate::error::{Error, Result};
 use crate::mask::canonical;
 
 /// Encodings by their number in page headers.
-pub mod encoding {
-    pub const PLAIN: i64 = 0;
-    pub const PLAIN_DICTIONARY: i64 = 2;
-    pub const RLE: i64 = 3;
-    pub const BIT_PACKED: i64 = 4;
-    pub const DELTA_BINARY_PACKED: i64 = 5;
-    pub const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
-    pub const DELTA_BYTE_ARRAY: i64 = 7;
-    pub const RLE_DICTIONARY: i64 = 8;
-    pub const BYTE_STREAM_SPLIT: i64 = 9;
+pub(super) mod encoding {
+    pub(crate) const PLAIN: i64 = 0;
+    pub(crate) const PLAIN_DICTIONARY: i64 = 2;
+    pub(crate) const RLE: i64 = 3;
+    pub(crate) const BIT_PACKED: i64 = 4;
+    pub(crate) const DELTA_BINARY_PACKED: i64 = 5;
+    pub(crate) const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
+    pub(crate) const DELTA_BYTE_ARRAY: i64 = 7;
+    pub(crate) const RLE_DICTIONARY: i64 = 8;
+    pub(crate) const BYTE_STREAM_SPLIT: i64 = 9;
 }
 
 /// Byte strings that lie in one piece of memory.
-pub struct Values<'b> {
+pub(super) struct Values<'b> {
     bytes: Cow<'b, [u8]>,
     spans: Vec<Range<usize>>,
 }
@@ -36,7 +36,7 @@ const MAX_DECODED: usize = 1 << 29;
 
 impl Values<'_> {
     /// The values in order.
-    pub fn slices(&self) -> Vec<&[u8]> {
+    pub(super) fn slices(&self) -> Vec<&[u8]> {
         self.spans.iter().map(|s| &self.bytes[s.clone()]).collect()
     }
 }
@@ -45,7 +45,13 @@ impl Values<'_> {
 ///
 /// # Errors
 /// Fewer values than `count`, an encoding that does not fit, a text that is not UTF-8, a time that is none.
-pub fn canonical_values(bytes: &[u8], encoding: i64, physical: Physical, meaning: Meaning, count: usize) -> Result<Values<'_>> {
+pub(super) fn canonical_values(
+    bytes: &[u8],
+    encoding: i64,
+    physical: Physical,
+    meaning: Meaning,
+    count: usize,
+) -> Result<Values<'_>> {
     let raw = match physical {
         Physical::ByteArray => byte_arrays(bytes, encoding, count)?,
         Physical::Boolean => booleans(bytes, encoding, count)?,
@@ -69,12 +75,10 @@ pub fn canonical_values(bytes: &[u8], encoding: i64, physical: Physical, meaning
             }
             Ok(raw)
         }
-        Meaning::Decimal(scale) if matches!(physical, Physical::Int32 | Physical::Int64) => {
-            map(&raw, |value, out| {
-                canonical::decimal(out, &signed(value).to_be_bytes(), scale);
-                Ok(())
-            })
-        }
+        Meaning::Decimal(scale) if matches!(physical, Physical::Int32 | Physical::Int64) => map(&raw, |value, out| {
+            canonical::decimal(out, &signed(value).to_be_bytes(), scale);
+            Ok(())
+        }),
         _ => map(&raw, |value, out| one(value, meaning, out)),
     }
 }
@@ -177,7 +181,10 @@ fn byte_arrays(bytes: &[u8], encoding: i64, count: usize) -> Result<Values<'_>> 
             for _ in 0..count {
                 let length = bytes[at..].first_chunk().ok_or_else(short)?;
                 let start = at + 4;
-                at = start.checked_add(u32::from_le_bytes(*length) as usize).filter(|end| *end <= bytes.len()).ok_or_else(short)?;
+                at = start
+                    .checked_add(u32::from_le_bytes(*length) as usize)
+                    .filter(|end| *end <= bytes.len())
+                    .ok_or_else(short)?;
                 spans.push(start..at);
             }
             Ok(Values { bytes: bytes.into(), spans })
@@ -224,7 +231,7 @@ fn delta_lengths(bytes: &[u8], count: usize) -> Result<Values<'_>> {
     Ok(Values { bytes: bytes.into(), spans })
 }
 
-/// Calls `each` for `count` numbers of DELTA_BINARY_PACKED; returns the bytes used.
+/// Calls `each` for `count` numbers of `DELTA_BINARY_PACKED`; returns the bytes used.
 fn delta(bytes: &[u8], count: usize, mut each: impl FnMut(i64) -> Result<()>) -> Result<usize> {
     let mut at = 0;
     let number = |at: &mut usize| -> Result<u64> {

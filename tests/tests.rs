@@ -1,0 +1,13 @@
+//! The command line as a user types it. One binary; each module holds what its first line says.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
+
+mod it {
+    mod ask;
+    mod env;
+    mod faults;
+    mod key;
+    mod mask;
+    mod parquet;
+    mod secrets;
+}
