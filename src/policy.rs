@@ -41,6 +41,17 @@ pub struct Candidate {
     pub number: usize,
 }
 
+/// An entry of a list, for formats whose columns show only while they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'c> {
+    /// A column by its number, from 1.
+    Number(usize),
+    /// The pieces between the stars of a name.
+    Glob(&'c [String]),
+    /// Names and [`LIST_STEP`]s.
+    Path(&'c [String]),
+}
+
 /// The outcome of [`Columns::resolve`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
@@ -92,6 +103,20 @@ impl Columns {
         }
         selectors.push(entry.finish(text)?);
         Ok(Self(selectors))
+    }
+
+    /// The entries in their order.
+    pub fn wanted(&self) -> impl Iterator<Item = Wanted<'_>> {
+        self.0.iter().map(|selector| match selector {
+            Selector::Number(n) => Wanted::Number(*n),
+            Selector::Glob(pieces) => Wanted::Glob(pieces),
+            Selector::Path(steps) => Wanted::Path(steps),
+        })
+    }
+
+    /// The entries as typed.
+    pub fn names(&self) -> Vec<String> {
+        self.0.iter().map(ToString::to_string).collect()
     }
 
     /// Whether every entry names a column by its number.
@@ -276,7 +301,7 @@ fn join(steps: &[String]) -> String {
 }
 
 /// Whether the pieces between stars occur in order, the first at the start and the last at the end.
-fn glob(pieces: &[String], name: &str) -> bool {
+pub(crate) fn glob(pieces: &[String], name: &str) -> bool {
     let [first, middle @ .., last] = pieces else { return false };
     let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
     for piece in middle {

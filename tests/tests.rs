@@ -1,6 +1,7 @@
 //! The command line as a user types it. One binary; each module holds what its first line says.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by a panic")]
+#![allow(unreachable_pub, reason = "one binary: its modules are its only readers")]
 
 mod it {
     mod ask;

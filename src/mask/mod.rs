@@ -6,7 +6,7 @@ mod key;
 mod pseudonym;
 mod scope;
 
-pub use hmac::Tag;
+pub use hmac::{Kernel, KeyState, Tag};
 pub use key::{Key, KeyId, MAX_KEY_BYTES, MIN_KEY_BYTES};
 pub(crate) use pseudonym::hex;
 pub use pseudonym::{Form, Pseudonymiser};

@@ -1,13 +1,15 @@
 //! A table in, the same table out: formats, compression, text.
 
+mod blocks;
 pub mod compress;
 pub mod csv;
 pub mod export;
+pub mod ndjson;
 pub mod parquet;
 mod text;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use compress::Compression;
@@ -63,6 +65,8 @@ pub struct ColumnReport {
 pub enum Format {
     /// Delimited text.
     Csv,
+    /// One JSON object a line.
+    Ndjson,
     /// Apache Parquet.
     Parquet,
 }
@@ -83,8 +87,9 @@ impl Format {
     pub fn parse(name: &str) -> Result<Self> {
         match name {
             "csv" | "tsv" | "txt" => Ok(Self::Csv),
+            "ndjson" | "jsonl" => Ok(Self::Ndjson),
             "parquet" => Ok(Self::Parquet),
-            other => Err(Error::usage(format!("unknown format {other:?}: csv and parquet are known"))),
+            other => Err(Error::usage(format!("unknown format {other:?}: csv, ndjson and parquet are known"))),
         }
     }
 
@@ -93,6 +98,7 @@ impl Format {
         let name = Compression::strip(path.file_name()?.to_str()?).to_ascii_lowercase();
         match name.rsplit_once('.')?.1 {
             "csv" | "tsv" | "txt" | "tab" => Some(Self::Csv),
+            "ndjson" | "jsonl" => Some(Self::Ndjson),
             "parquet" | "pq" => Some(Self::Parquet),
             _ => None,
         }
@@ -107,6 +113,7 @@ impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Self::Csv => "csv",
+            Self::Ndjson => "ndjson",
             Self::Parquet => "parquet",
         }
     }
@@ -125,28 +132,20 @@ pub fn mask(
     options: &CsvOptions,
 ) -> Result<TableReport> {
     match (format, input) {
-        (Format::Csv, input) => {
-            let plain: Box<dyn Read + Send> = match input {
+        (Format::Csv | Format::Ndjson, input) => {
+            let mut plain: Box<dyn Read + Send> = match input {
                 Input::File(file) => compress::reader(Box::new(file))?,
                 Input::Stream(stream) => compress::reader(stream)?,
             };
-            let mut plain = plain;
-            compress::write(output, packing, |out| csv::mask(&mut plain, out, job, options))
+            compress::write(output, packing, |out| match format {
+                Format::Ndjson => ndjson::mask(&mut plain, out, job, options.missing),
+                _ => csv::mask(&mut plain, out, job, options),
+            })
         }
         (Format::Parquet, Input::File(file)) => parquet::mask(&file, output, job, options.missing),
         (Format::Parquet, Input::Stream(_)) => {
             Err(Error::unsupported("Parquet cannot be read from a pipe: its footer is at the end")
                 .hint("hmask mask FILE.parquet"))
         }
-    }
-}
-
-/// The error of a read: of the disk, or of the decompressor that stands before it.
-fn read_error(error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other => {
-            Error::malformed(format!("damaged compressed data: {error}"))
-        }
-        _ => Error::io("cannot read", error),
     }
 }

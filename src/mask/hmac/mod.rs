@@ -1,8 +1,20 @@
 //! HMAC-SHA256 (RFC 2104, FIPS 198-1) of many messages under one key.
 //!
-//! One batch call, [`tags`]; the implementation behind it is chosen once. All `unsafe` code of the project belongs in this folder.
+//! One batch call, `tags`; the implementation behind it is chosen once, by what the machine has and by a self-test.
+//! All `unsafe` code of the project is in this folder.
 
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions")]
+mod shani;
 
 use std::sync::OnceLock;
 
@@ -18,8 +30,21 @@ const H0: [u32; 8] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e
 /// A whole HMAC-SHA256 tag.
 pub type Tag = [u8; 32];
 
-/// An implementation of [`tags`].
-type Batch = fn(&KeyState, &[&[u8]], &mut [Tag]);
+/// An implementation of `tags`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Sixteen lanes of AVX-512.
+    Avx512,
+    /// Two messages interleaved on the SHA extensions.
+    ShaNi,
+    /// Eight lanes of AVX2.
+    Avx2,
+    /// One message after another on the `sha2` crate, which has instructions of its own on x86 and ARM.
+    Portable,
+}
+
+/// The kernel of this process.
+static CHOSEN: OnceLock<Kernel> = OnceLock::new();
 
 /// A key after its two padded blocks have been absorbed: all that hashing needs of it.
 ///
@@ -54,33 +79,98 @@ impl KeyState {
 ///
 /// # Panics
 /// If `out` has another length than `messages`.
-pub(super) fn tags(key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
-    static CHOSEN: OnceLock<Batch> = OnceLock::new();
-    assert_eq!(messages.len(), out.len(), "one tag a message");
-    CHOSEN.get_or_init(choose)(key, messages, out);
+pub(crate) fn tags(key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
+    Kernel::chosen().tags(key, messages, out);
 }
 
-/// The implementation for this machine, after a look at whether it computes what it should.
-///
-/// # Panics
-/// If it does not: nothing may be written on a machine that computes wrong tokens.
-fn choose() -> Batch {
-    let batch: Batch = portable::tags;
-    assert!(gives_known_answers(batch), "self-test: HMAC-SHA256 gives wrong answers on this machine");
-    batch
-}
+impl Kernel {
+    /// All kernels, the fastest first.
+    pub const ALL: [Self; 4] = [Self::Avx512, Self::ShaNi, Self::Avx2, Self::Portable];
 
-/// Whether `batch` agrees with the `hmac` crate on messages around each border of the padding, under a public key.
-fn gives_known_answers(batch: Batch) -> bool {
-    const PUBLIC_KEY: &[u8] = b"hmask self-test, not a secret";
-    const TEXT: [u8; 130] = [b'x'; 130];
-    let messages = [0, 1, 55, 56, 63, 64, 119, 120, 130].map(|n| &TEXT[..n]);
-    let mut out = [Tag::default(); 9];
-    batch(&KeyState::new(PUBLIC_KEY), &messages, &mut out);
-    messages.iter().zip(out).all(|(message, tag)| {
-        let mac = Hmac::<Sha256>::new_from_slice(PUBLIC_KEY).map(|mac| mac.chain_update(message));
-        mac.is_ok_and(|mac| mac.verify(&tag.into()).is_ok())
-    })
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "avx512",
+            Self::ShaNi => "sha-ni",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        }
+    }
+
+    /// Whether this machine has the instructions for it.
+    pub fn is_available(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => avx512::available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi => shani::available(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::available(),
+            Self::Portable => true,
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => false,
+        }
+    }
+
+    /// The kernel of this process: the fastest that the machine has and that passes its self-test.
+    ///
+    /// # Panics
+    /// If none does: nothing may be written on a machine that computes wrong tokens.
+    pub fn chosen() -> Self {
+        *CHOSEN.get_or_init(|| {
+            let good = Self::ALL.into_iter().find(|kernel| kernel.is_available() && kernel.gives_known_answers());
+            assert!(good.is_some(), "self-test: HMAC-SHA256 gives wrong answers on this machine");
+            good.unwrap_or(Self::Portable)
+        })
+    }
+
+    /// Makes this the kernel of the process, for tests and benchmarks. Returns whether it is: not if the machine lacks it, it fails
+    /// its self-test, or another has been at work already.
+    pub fn force(self) -> bool {
+        self.is_available() && self.gives_known_answers() && *CHOSEN.get_or_init(|| self) == self
+    }
+
+    /// Whether a faster kernel than the chosen one was there, but failed its self-test.
+    pub fn passed_over() -> Option<Self> {
+        let chosen = Self::chosen();
+        let faster = Self::ALL.into_iter().take_while(|kernel| *kernel != chosen);
+        faster.into_iter().find(|kernel| kernel.is_available() && !kernel.gives_known_answers())
+    }
+
+    /// The tags of `messages` by this kernel.
+    ///
+    /// # Panics
+    /// If `out` has another length than `messages`, or the machine lacks the kernel.
+    pub fn tags(self, key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
+        assert_eq!(messages.len(), out.len(), "one tag a message");
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => avx512::tags(key, messages, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi => shani::tags(key, messages, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::tags(key, messages, out),
+            Self::Portable => portable::tags(key, messages, out),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => panic!("this machine has no {}", self.name()),
+        }
+    }
+
+    /// Whether it agrees with the `hmac` crate on messages around each border of the padding, under a public key.
+    fn gives_known_answers(self) -> bool {
+        const PUBLIC_KEY: &[u8] = b"hmask self-test, not a secret";
+        const TEXT: [u8; 130] = [b'x'; 130];
+        const LENGTHS: [usize; 9] = [0, 1, 55, 56, 63, 64, 119, 120, 130];
+        // So many of each that full groups and rests are tried.
+        let messages: Vec<&[u8]> = LENGTHS.iter().cycle().take(LENGTHS.len() * 19).map(|n| &TEXT[..*n]).collect();
+        let mut out = vec![Tag::default(); messages.len()];
+        self.tags(&KeyState::new(PUBLIC_KEY), &messages, &mut out);
+        let want = LENGTHS.map(|n| {
+            let mac = Hmac::<Sha256>::new_from_slice(PUBLIC_KEY).map(|mac| mac.chain_update(&TEXT[..n]));
+            mac.map(|mac| Tag::from(mac.finalize().into_bytes()))
+        });
+        out.iter().zip(want.iter().cycle()).all(|(tag, want)| want.as_ref().is_ok_and(|want| want == tag))
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +181,10 @@ mod tests {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
         mac.update(message);
         mac.finalize().into_bytes().into()
+    }
+
+    fn here() -> impl Iterator<Item = Kernel> {
+        Kernel::ALL.into_iter().filter(|k| k.is_available())
     }
 
     /// RFC 4231, test cases 1 to 7: key, data, tag (the fifth has its first 16 bytes only).
@@ -122,24 +216,63 @@ mod tests {
             ),
         ];
         for (key, data, want) in cases {
-            let mut out = [Tag::default()];
-            tags(&KeyState::new(&key), &[data], &mut out);
-            let hex = crate::mask::hex(&out[0]);
-            assert!(hex.starts_with(want), "{hex} is not {want}");
+            for kernel in here() {
+                // Alone, and in company of many.
+                for n in [1, 16, 33] {
+                    let mut out = vec![Tag::default(); n];
+                    kernel.tags(&KeyState::new(&key), &vec![data; n], &mut out);
+                    assert!(out.iter().all(|tag| crate::mask::hex(tag).starts_with(want)), "{kernel:?}: {want}");
+                }
+            }
         }
     }
 
     #[test]
     fn every_length_agrees_with_the_hmac_crate_in_one_mixed_batch() {
-        let data: Vec<u8> = (0..1000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let data: Vec<u8> = (0..3000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for key_len in [0, 1, 32, 63, 64, 65, 127, 128, 129, 200] {
             let key = &data[..key_len];
             let messages: Vec<&[u8]> = (0..=300).rev().chain([1000]).map(|n| &data[data.len() - n..]).collect();
-            let mut out = vec![Tag::default(); messages.len()];
-            tags(&KeyState::new(key), &messages, &mut out);
-            for (message, tag) in messages.iter().zip(&out) {
-                assert_eq!(*tag, oracle(key, message), "key of {key_len}, message of {} bytes", message.len());
+            for kernel in here() {
+                let mut out = vec![Tag::default(); messages.len()];
+                kernel.tags(&KeyState::new(key), &messages, &mut out);
+                for (message, tag) in messages.iter().zip(&out) {
+                    assert_eq!(*tag, oracle(key, message), "{kernel:?}, key of {key_len}, message of {} bytes", message.len());
+                }
             }
         }
+    }
+
+    #[test]
+    fn random_batches_agree_between_all_kernels() {
+        use proptest::prelude::*;
+        let batch = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..70);
+        proptest!(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() }, |(batch in batch, key in any::<[u8; 40]>())| {
+            let messages: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+            let want: Vec<Tag> = messages.iter().map(|m| oracle(&key, m)).collect();
+            for kernel in here() {
+                let mut out = vec![Tag::default(); messages.len()];
+                kernel.tags(&KeyState::new(&key), &messages, &mut out);
+                prop_assert_eq!(&out, &want, "{:?}", kernel);
+            }
+        });
+    }
+
+    #[test]
+    fn a_message_of_megabytes() {
+        let long = vec![7; 3 << 20];
+        for kernel in here() {
+            let mut out = [Tag::default(); 3];
+            kernel.tags(&KeyState::new(b"key"), &[&long, b"", &long[..1 << 20]], &mut out);
+            assert_eq!(out, [oracle(b"key", &long), oracle(b"key", b""), oracle(b"key", &long[..1 << 20])]);
+        }
+    }
+
+    #[test]
+    fn the_chosen_kernel_stays() {
+        let chosen = Kernel::chosen();
+        assert!(chosen.force());
+        assert!(here().filter(|k| *k != chosen).all(|k| !k.force()));
+        assert_eq!(Kernel::passed_over(), None);
     }
 }

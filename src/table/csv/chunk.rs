@@ -4,6 +4,7 @@ use super::layout::{Layout, fault_error, line_ends};
 use super::scan::{Fault, Field, Scanned, Visitor, undouble};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
+use crate::table::blocks::Block;
 
 /// What to do with a record that has more or fewer fields than the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,16 +16,9 @@ pub enum Ragged {
     Keep,
 }
 
-/// A piece of a file that is believed to begin at a record's start.
-pub(super) struct Chunk {
-    pub bytes: Vec<u8>,
-    /// Whether the file ends with it.
-    pub last: bool,
-}
-
 /// What became of a chunk.
 pub(super) struct Done {
-    pub chunk: Chunk,
+    pub chunk: Block,
     pub out: Vec<u8>,
     /// Bytes of whole records.
     pub consumed: usize,
@@ -83,8 +77,8 @@ impl<'a> Masker<'a> {
         Ok(Self { layout, pseudonymiser, ragged, places, prefix: layout.encoding.encode(prefix)? })
     }
 
-    /// Masks the whole records of a chunk.
-    pub(super) fn mask(&self, chunk: Chunk) -> Done {
+    /// Masks the whole records of a block that is believed to begin at a record's start.
+    pub(super) fn mask(&self, chunk: Block) -> Done {
         let (encoding, unit) = (self.layout.encoding, self.layout.encoding.unit());
         let mut buffer = Vec::new();
         let text = encoding.narrow(&chunk.bytes, &mut buffer);

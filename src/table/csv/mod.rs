@@ -1,6 +1,6 @@
 //! CSV: the input with the masked fields replaced, and no other byte changed.
 //!
-//! [`scan`] finds records and fields, [`layout`] what the file is, [`chunk`] masks a piece of it. Here a file is cut into pieces that are
+//! `scan` finds records and fields, `layout` what the file is, `chunk` masks a piece of it. Here a file is cut into pieces that are
 //! masked in parallel and put together again in order.
 //!
 //! Where a record begins cannot be known without having read all before it, as a line end may stand within quotes. So each chunk is cut
@@ -15,9 +15,10 @@ mod scan;
 use std::io::{Read, Write};
 
 pub use chunk::Ragged;
-use chunk::{Chunk, Done, Masker};
+use chunk::{Done, Masker};
 use layout::{Found, Layout, too_long};
 
+use super::blocks::{Block, Blocks};
 use super::text::TextEncoding;
 use super::{ColumnReport, Job, TableReport};
 use crate::error::{Error, Result};
@@ -93,62 +94,31 @@ impl Default for CsvOptions {
 /// # Errors
 /// Anything that makes the table uncertain (docs/spec.md); `output` may then have been written in part.
 pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
-    let mut chunks = Chunks { input, ahead: Vec::new(), ended: false, yielded_last: false, size: options.chunk };
-    let layout = chunks.layout(job, options)?;
+    let mut blocks = Blocks::new(input, options.chunk);
+    let layout = layout(&mut blocks, job, options)?;
     let masker = Masker::new(&layout, job.pseudonymiser, options.ragged)?;
     let mut commit = Commit::new(&masker, output);
-    commit.write(&chunks.ahead[..layout.start])?;
-    chunks.ahead.drain(..layout.start);
-    pipeline::ordered(job.workers, || chunks.next(&masker, job.progress), |chunk| masker.mask(chunk), |done| commit.take(done))?;
+    commit.write(&blocks.take(layout.start))?;
+    pipeline::ordered(
+        job.workers,
+        || blocks.next(|bytes| cut(bytes, &layout), job.progress),
+        |block| masker.mask(block),
+        |done| commit.take(done),
+    )?;
     Ok(commit.report)
 }
 
-/// The file in pieces.
-struct Chunks<'a> {
-    input: &'a mut (dyn Read + Send),
-    /// Read, not yet handed on.
-    ahead: Vec<u8>,
-    ended: bool,
-    yielded_last: bool,
-    size: usize,
-}
-
-impl Chunks<'_> {
-    /// Reads on until `ahead` has `size` bytes or the file ends.
-    fn fill(&mut self, size: usize) -> Result<()> {
-        let missing = size.saturating_sub(self.ahead.len());
-        self.ahead.reserve(missing);
-        let read = (&mut *self.input).take(missing as u64).read_to_end(&mut self.ahead).map_err(super::read_error)?;
-        self.ended |= read < missing;
-        Ok(())
-    }
-
-    fn layout(&mut self, job: &Job<'_>, options: &CsvOptions) -> Result<Layout> {
-        loop {
-            self.fill(self.ahead.len() + self.size)?;
-            match Layout::find(&self.ahead, self.ended, job.columns, options)? {
-                Found::Layout(layout) => return Ok(*layout),
-                Found::NeedMore if self.ended => return Err(too_long()),
-                Found::NeedMore => {}
-            }
+/// Looks at the start of a file until its layout is known.
+fn layout(blocks: &mut Blocks<'_>, job: &Job<'_>, options: &CsvOptions) -> Result<Layout> {
+    let mut length = 0;
+    loop {
+        length += options.chunk;
+        let (start, ended) = blocks.look(length)?;
+        match Layout::find(start, ended, job.columns, options)? {
+            Found::Layout(layout) => return Ok(*layout),
+            Found::NeedMore if ended => return Err(too_long()),
+            Found::NeedMore => {}
         }
-    }
-
-    /// The next chunk; the last one, which may be empty, says so.
-    fn next(&mut self, masker: &Masker<'_>, progress: &dyn Fn(u64)) -> Result<Option<Chunk>> {
-        if self.yielded_last {
-            return Ok(None);
-        }
-        self.fill(self.size)?;
-        let mut bytes = std::mem::take(&mut self.ahead);
-        if self.ended {
-            self.yielded_last = true;
-        } else {
-            let cut = cut(&bytes, masker.layout);
-            self.ahead = bytes.split_off(cut);
-        }
-        progress(bytes.len() as u64);
-        Ok(Some(Chunk { bytes, last: self.yielded_last }))
     }
 }
 
@@ -204,7 +174,7 @@ impl<'a> Commit<'a> {
         if !self.left.is_empty() {
             let mut bytes = std::mem::take(&mut self.left);
             bytes.extend_from_slice(&done.chunk.bytes);
-            done = self.masker.mask(Chunk { bytes, last: done.chunk.last });
+            done = self.masker.mask(Block { bytes, last: done.chunk.last });
         }
         if let Some(error) = done.error {
             return Err(error.at(|p| {

@@ -1,7 +1,7 @@
 //! Parquet: column chunks that are not masked are copied as they are, masked leaves are rewritten page by page.
 //!
-//! [`thrift`] reads metadata without losing what it does not know, [`footer`] and [`schema`] say where the leaves are and what they
-//! mean, [`page`] masks one page ([`values`], [`levels`] and [`codec`] below it), [`index`] makes indexes and bloom filters anew. Here the
+//! `thrift` reads metadata without losing what it does not know, `footer` and `schema` say where the leaves are and what they
+//! mean, `page` masks one page (`values`, `levels` and `codec` below it), `index` makes indexes and bloom filters anew. Here the
 //! file is taken apart into pieces that are masked in parallel and put together in order, so that memory holds a few pages at a time.
 
 mod arrow_schema;

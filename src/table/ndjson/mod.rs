@@ -1,0 +1,275 @@
+//! NDJSON: one JSON object a line. Wanted values become strings, every other byte stays.
+//!
+//! A line end cannot stand within a JSON text, so blocks are cut at line ends and masked independently.
+
+mod record;
+mod wanted;
+
+use std::io::{Read, Write};
+
+use record::Search;
+use wanted::Node;
+
+use super::blocks::{Block, Blocks};
+use super::{ColumnReport, Job, TableReport};
+use crate::error::{Error, Result};
+use crate::mask::Tag;
+use crate::pipeline;
+use crate::policy::Missing;
+
+/// Bytes of a block.
+const BLOCK: usize = 1 << 20;
+/// Bytes that a line may have.
+const MAX_LINE: usize = 16 << 20;
+/// U+FEFF at the start of a file.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Masks NDJSON from `input` to `output`.
+///
+/// # Errors
+/// A line that is no JSON object, a wanted key that holds a list or an object, a key that no record has; `output` may then have been
+/// written in part.
+pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, missing: Missing) -> Result<TableReport> {
+    let tree = Node::new(job.columns)?;
+    let names: Vec<String> = job.columns.names();
+    let masker = Masker { tree: &tree, job_form: job.pseudonymiser, entries: names.len() };
+    let mut blocks = Blocks::new(input, BLOCK);
+    let mut failed = |bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
+    if blocks.look(MARK.len())?.0.starts_with(MARK) {
+        failed(&blocks.take(MARK.len()))?;
+    }
+    let mut report = TableReport {
+        columns: names.iter().map(|name| ColumnReport { name: name.clone(), ..ColumnReport::default() }).collect(),
+        ..TableReport::default()
+    };
+    let (mut lines, mut met, mut left) = (0, vec![false; names.len()], Vec::new());
+    pipeline::ordered(
+        job.workers,
+        || blocks.next(cut, job.progress),
+        |block| masker.mask(block),
+        |mut done| {
+            if !left.is_empty() || done.bytes.is_some() {
+                // A line that is longer than a block.
+                left.append(&mut done.bytes.take().unwrap_or_else(|| std::mem::take(&mut done.input)));
+                if left.len() > MAX_LINE {
+                    return Err(
+                        Error::malformed(format!("a line is longer than {MAX_LINE} bytes")).at(|p| p.line = Some(lines + 1))
+                    );
+                }
+                done = masker.mask(Block { bytes: std::mem::take(&mut left), last: done.last });
+                if let Some(bytes) = done.bytes.take() {
+                    left = bytes;
+                    return Ok(());
+                }
+            }
+            if let Some((line, entry, error)) = done.error {
+                return Err(error.at(|p| {
+                    p.line = Some(lines + line + 1);
+                    p.column = entry.map(|e| names[e].clone());
+                }));
+            }
+            output.write_all(&done.out).map_err(|e| Error::io("cannot write", e))?;
+            lines += done.lines;
+            report.rows += done.records;
+            for (entry, column) in report.columns.iter_mut().enumerate() {
+                column.masked += done.masked[entry];
+                column.missing += done.missing[entry];
+                met[entry] |= done.masked[entry] + done.missing[entry] > 0;
+            }
+            Ok(())
+        },
+    )?;
+    for (name, _) in names.iter().zip(met).filter(|(_, met)| !met) {
+        match missing {
+            Missing::Error => return Err(Error::usage(format!("no record has a key {name}"))),
+            Missing::Ignore => report.missing.push(name.clone()),
+        }
+    }
+    Ok(report)
+}
+
+/// Behind the last line end, or nowhere.
+fn cut(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
+}
+
+struct Masker<'a> {
+    tree: &'a Node,
+    job_form: &'a crate::mask::Pseudonymiser,
+    entries: usize,
+}
+
+/// What became of a block.
+struct Done {
+    input: Vec<u8>,
+    last: bool,
+    /// The block itself, where it ends within a line and is not the last.
+    bytes: Option<Vec<u8>>,
+    out: Vec<u8>,
+    lines: u64,
+    records: u64,
+    masked: Vec<u64>,
+    missing: Vec<u64>,
+    /// The line from 0, the entry of the column list if one is at fault, and what is wrong.
+    error: Option<(u64, Option<usize>, Error)>,
+}
+
+impl Masker<'_> {
+    fn mask(&self, block: Block) -> Done {
+        let mut done = Done {
+            input: Vec::new(),
+            last: block.last,
+            bytes: None,
+            out: Vec::new(),
+            lines: 0,
+            records: 0,
+            masked: vec![0; self.entries],
+            missing: vec![0; self.entries],
+            error: None,
+        };
+        if !block.last && block.bytes.last() != Some(&b'\n') {
+            done.bytes = Some(block.bytes);
+            return done;
+        }
+        let here = vec![self.tree];
+        let mut search = Search::default();
+        let mut spans = Vec::new();
+        let mut start = 0;
+        for line in block.bytes.split_inclusive(|b| *b == b'\n') {
+            let text = line.strip_suffix(b"\n").map_or(line, |l| l.strip_suffix(b"\r").unwrap_or(l));
+            if !text.trim_ascii().is_empty() {
+                let first = search.found.len();
+                let read = std::str::from_utf8(text).map_err(|_| Error::malformed("the line is not UTF-8"));
+                if let Err(error) = read.and_then(|text| search.record(text, &here)) {
+                    let entry = search.met.last().copied().filter(|_| matches!(error.kind(), crate::ErrorKind::Unsupported(_)));
+                    done.error = Some((done.lines, entry, error));
+                    done.input = block.bytes;
+                    return done;
+                }
+                spans.extend(search.found[first..].iter().map(|f| (start + f.start, start + f.end)));
+                done.records += 1;
+            }
+            done.lines += 1;
+            start += line.len();
+        }
+        self.write(&block.bytes, &search, &spans, &mut done);
+        for entry in &search.met {
+            done.missing[*entry] += 1;
+        }
+        for (missing, masked) in done.missing.iter_mut().zip(&done.masked) {
+            *missing = missing.saturating_sub(*masked);
+        }
+        done.input = block.bytes;
+        done
+    }
+
+    fn write(&self, bytes: &[u8], search: &Search, spans: &[(usize, usize)], done: &mut Done) {
+        let form = self.job_form.form();
+        let keeps = |value: &[u8]| value.is_empty() && !form.hashes_empty();
+        let values = search.found.iter().map(|f| &search.buffer[f.canonical.clone()]);
+        let hashed: Vec<&[u8]> = values.clone().filter(|v| !keeps(v)).collect();
+        let mut tags = vec![Tag::default(); hashed.len()];
+        self.job_form.tags(&hashed, &mut tags);
+        let (mut tags, mut copied) = (tags.iter(), 0);
+        done.out.reserve(bytes.len() + hashed.len() * (form.token_len() + 2));
+        for ((found, value), (start, end)) in search.found.iter().zip(values).zip(spans) {
+            if keeps(value) {
+                continue;
+            }
+            let Some(tag) = tags.next() else { break };
+            done.out.extend_from_slice(&bytes[copied..*start]);
+            done.out.push(b'"');
+            form.write(tag, &mut done.out);
+            done.out.push(b'"');
+            copied = *end;
+            done.masked[found.entry] += 1;
+        }
+        done.out.extend_from_slice(&bytes[copied..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Columns, Form, Key, Pseudonymiser, Scope};
+
+    fn run(text: &str, columns: &str) -> Result<String> {
+        let key = Key::new("0123456789abcdef".repeat(4).into_bytes())?;
+        let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
+        let job = Job { columns: &Columns::parse(columns)?, pseudonymiser: &mask, workers: 2, progress: &|_| {} };
+        let mut out = Vec::new();
+        super::mask(&mut text.as_bytes(), &mut out, &job, Missing::Error)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    fn token(value: &str) -> String {
+        let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
+        Pseudonymiser::new(&key, &Scope::Stable, "", Form::default()).pseudonym(value.as_bytes())
+    }
+
+    #[test]
+    fn only_the_wanted_values_change() {
+        let text = "\u{feff}{ \"v\" : \"007\" , \"n\":1.50, \"c\":{\"t\":[7, null,\"\", {\"t\":1}]} }\r\n\n{\"v\":null,\"v\":\"Zo\\u00e9\"}";
+        let want =
+            text.replace("\"007\"", &format!("\"{}\"", token("007"))).replace("\"Zo\\u00e9\"", &format!("\"{}\"", token("Zoé")));
+        assert_eq!(run(text, "v").unwrap(), want);
+        assert_eq!(
+            run("{\"c\":{\"t\":[7,null,\"\"]}}\n", "c.t[]").unwrap(),
+            format!("{{\"c\":{{\"t\":[\"{}\",null,\"\"]}}}}\n", token("7"))
+        );
+    }
+
+    #[test]
+    fn types_in_canonical_form() {
+        let cases = [
+            ("true", "true"),
+            ("-0", "0"),
+            ("12345678901234567890123", "12345678901234567890123"),
+            ("1.50", "1.5"),
+            ("-0.0", "-0.0"),
+            ("1e400", "inf"),
+            ("\"a\\nb\"", "a\nb"),
+        ];
+        for (json, canonical) in cases {
+            assert_eq!(run(&format!("{{\"v\":{json}}}"), "v").unwrap(), format!("{{\"v\":\"{}\"}}", token(canonical)), "{json}");
+        }
+    }
+
+    #[test]
+    fn globs_overlaps_and_missing_keys() {
+        let text = "{\"tel_1\":\"1\",\"tel_2\":\"2\",\"x\":\"3\"}\n";
+        let want = format!("{{\"tel_1\":\"{}\",\"tel_2\":\"{}\",\"x\":\"3\"}}\n", token("1"), token("2"));
+        assert_eq!(run(text, "tel_*,tel_1").unwrap(), want);
+        assert!(run(text, "y").unwrap_err().is_usage());
+        assert!(run(text, "#1").unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_with_its_line() {
+        for bad in [
+            "{\"v\":1",
+            "[1]",
+            "1",
+            "{\"v\":{}}",
+            "{\"v\":[1]}",
+            "{\"v\":\"\\ud800\"}",
+            "{\"v\":1}{\"v\":2}",
+            "{\"v\":01}",
+            "{'v':1}",
+        ] {
+            let error = run(&format!("{{\"v\":1}}\n{bad}\n"), "v").unwrap_err();
+            assert_eq!(error.position().line, Some(2), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn blocks_and_lines_longer_than_blocks() {
+        let long = "x".repeat(3 << 20);
+        let text: String = (0..40_000).map(|i| format!("{{\"v\":\"{i}\",\"w\":\"é{i}\"}}\n")).collect();
+        let text = format!("{text}{{\"v\":\"a\",\"w\":\"{long}\"}}\n{text}");
+        let out = run(&text, "v").unwrap();
+        assert_eq!(out.lines().count(), 80_001);
+        assert!(out.ends_with(&format!("{{\"v\":\"{}\",\"w\":\"é39999\"}}\n", token("39999"))));
+        assert!(out.contains(&format!("{{\"v\":\"{}\",\"w\":\"{long}\"}}\n", token("a"))));
+    }
+}

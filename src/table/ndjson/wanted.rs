@@ -1,0 +1,68 @@
+//! The wanted paths as a tree, to be followed while a record is read.
+
+use crate::error::{Error, Result};
+use crate::policy::{Columns, LIST_STEP, Wanted};
+
+/// A node of the tree: what is wanted from here on.
+#[derive(Default)]
+pub(super) struct Node {
+    /// The entries of the list that end here.
+    ends: Vec<usize>,
+    children: Vec<(String, Node)>,
+    /// The elements of a list.
+    elements: Option<Box<Node>>,
+    globs: Vec<(Vec<String>, usize)>,
+}
+
+/// Places in the tree where a value stands; several when entries of the list overlap.
+pub(super) type Here<'t> = Vec<&'t Node>;
+
+impl Node {
+    /// The tree of a column list.
+    ///
+    /// # Errors
+    /// A column by its number: keys have none.
+    pub(super) fn new(columns: &Columns) -> Result<Self> {
+        let mut root = Self::default();
+        for (entry, wanted) in columns.wanted().enumerate() {
+            match wanted {
+                Wanted::Number(n) => {
+                    return Err(Error::usage(format!("#{n}: keys of JSON have no number")).hint("-c NAME"));
+                }
+                Wanted::Glob(pieces) => root.globs.push((pieces.to_vec(), entry)),
+                Wanted::Path(steps) => root.add(steps, entry),
+            }
+        }
+        Ok(root)
+    }
+
+    fn add(&mut self, steps: &[String], entry: usize) {
+        let Some((step, rest)) = steps.split_first() else { return self.ends.push(entry) };
+        if step == LIST_STEP {
+            return self.elements.get_or_insert_default().add(rest, entry);
+        }
+        let at = self.children.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
+            self.children.push((step.clone(), Self::default()));
+            self.children.len() - 1
+        });
+        self.children[at].1.add(rest, entry);
+    }
+}
+
+/// The places below a key; `ends` gets the entries that end there.
+pub(super) fn below<'t>(here: &Here<'t>, key: &str, ends: &mut Vec<usize>) -> Here<'t> {
+    let mut next = Here::new();
+    for node in here {
+        ends.extend(node.globs.iter().filter(|(pieces, _)| crate::policy::glob(pieces, key)).map(|(_, entry)| *entry));
+        next.extend(node.children.iter().filter(|(name, _)| name == key).map(|(_, child)| child));
+    }
+    ends.extend(next.iter().flat_map(|node| &node.ends));
+    next
+}
+
+/// The places of the elements of a list; `ends` gets the entries that end there.
+pub(super) fn elements<'t>(here: &Here<'t>, ends: &mut Vec<usize>) -> Here<'t> {
+    let next: Here<'t> = here.iter().filter_map(|node| node.elements.as_deref()).collect();
+    ends.extend(next.iter().flat_map(|node| &node.ends));
+    next
+}
