@@ -175,6 +175,12 @@ pub(super) struct TableArgs {
     /// Quote of a CSV; '' if quotes mean nothing
     #[arg(long, default_value = "\"", value_name = "CHAR", allow_hyphen_values = true)]
     pub quote: String,
+    /// Within quotes of a CSV, makes a letter of the character behind it (backslash dialects)
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
+    pub escape: Option<String>,
+    /// Begins lines of a CSV that are passed over
+    #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
+    pub comment: Option<String>,
     /// Encoding of a CSV, if no byte order mark sets it
     #[arg(long, default_value = "utf-8", value_name = "NAME")]
     pub encoding: String,
@@ -184,6 +190,12 @@ pub(super) struct TableArgs {
     /// Lines before the header, kept as they are
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub skip_lines: usize,
+    /// Leave these lines out of the output
+    #[arg(long)]
+    pub drop_preamble: bool,
+    /// Bytes that a record of a CSV may have
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
+    pub max_record: usize,
     /// Records with another number of fields than the header: refuse the file, or keep them without surplus fields
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub ragged: RaggedArg,
@@ -283,6 +295,8 @@ impl TableArgs {
             encoding: TextEncoding::from_label(&self.encoding)?,
             no_header: self.no_header,
             skip_lines: self.skip_lines,
+            drop_preamble: self.drop_preamble,
+            max_record: self.max_record,
             ragged: match self.ragged {
                 RaggedArg::Refuse => Ragged::Refuse,
                 RaggedArg::Keep => Ragged::Keep,
@@ -293,7 +307,8 @@ impl TableArgs {
             },
             ..CsvOptions::default()
         };
-        options.dialect(delimiter, quote)
+        let optional = |c: &Option<String>| c.as_deref().map(character).transpose();
+        options.dialect(delimiter, quote, optional(&self.escape)?, optional(&self.comment)?)
     }
 }
 

@@ -216,6 +216,28 @@ fn the_delimiter_is_found_by_the_wanted_columns() {
 }
 
 #[test]
+fn dialects_of_other_programs() {
+    let place = Place::new();
+    let run = |text: &str, args: &[&str]| {
+        place.write("t.csv", text);
+        place.run(&[&["mask", "t.csv", "-c", "b", "-o", "-"], args].concat()).ok().text()
+    };
+    // Excel names its delimiter in a first line of its own.
+    assert_eq!(run("sep=;\r\na,x;b\r\n1;2\r\n", &[]), format!("sep=;\r\na,x;b\r\n1;{}\r\n", token("2")));
+    assert_eq!(run("a,b\n# no, \"record\n1,2\n", &["--comment", "#"]), format!("a,b\n# no, \"record\n1,{}\n", token("2")));
+    let escaped = run("a,b\n1,\"x\\\"y\"\n", &["--escape", "\\"]);
+    assert_eq!(escaped, format!("a,b\n1,\"{}\"\n", token("x\"y")));
+    let titled = run("\u{feff}title\nby us\na,b\n1,2\n", &["--skip-lines", "2", "--drop-preamble"]);
+    assert_eq!(titled, format!("\u{feff}a,b\n1,{}\n", token("2")));
+    assert_eq!(run("a'b\n\"1'\"2\n", &["-d", "'", "--quote", ""]), format!("a'b\n\"1'{}\n", token("\"2")));
+    place.write("t.csv", format!("a,b\n1,\"{}\n", "x".repeat(3 << 20)));
+    place
+        .run(&["mask", "t.csv", "-c", "b", "-o", "o.csv", "--max-record", "1000000"])
+        .fails(3, "a record is longer than 1000000 bytes");
+    place.run(&["mask", "t.csv", "-c", "b", "-o", "o.csv", "-d", "\""]).fails(2, "must differ");
+}
+
+#[test]
 fn outputs_are_never_replaced_by_accident() {
     let place = Place::new();
     let input = place.write("t.csv", "a\n1\n");

@@ -1,7 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
 use super::layout::{Layout, fault_error, line_ends};
-use super::scan::{Fault, Field, Scanned, Visitor, undouble};
+use super::scan::{Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
 use crate::table::blocks::Block;
@@ -54,7 +54,7 @@ struct Span {
     record: u32,
     /// Among the masked columns; [`CUT`] for surplus fields, which have no token in their place.
     place: u32,
-    doubled: bool,
+    escaped: bool,
 }
 
 const CUT: u32 = u32::MAX;
@@ -112,13 +112,14 @@ impl<'a> Masker<'a> {
         // Texts that do not stand in the chunk as they are hashed, one behind the other.
         let mut arena = Vec::new();
         let mut ends = Vec::new();
-        if !as_it_is || spans.iter().any(|s| s.doubled) {
+        if !as_it_is || spans.iter().any(|s| s.escaped) {
             for (at, span) in spans.iter().enumerate().filter(|(_, s)| s.place != CUT) {
                 let cell = &raw[span.start as usize * unit..span.end as usize * unit];
                 let Some(value) = encoding.decode(cell) else { return Err((at, self.undecodable(span, cell))) };
-                match self.layout.dialect.quote {
-                    Some(quote) if span.doubled => undouble(&value, quote, &mut arena),
-                    _ => arena.extend_from_slice(&value),
+                if span.escaped {
+                    self.layout.dialect.unescape(&value, &mut arena);
+                } else {
+                    arena.extend_from_slice(&value);
                 }
                 ends.push(arena.len());
             }
@@ -233,7 +234,7 @@ impl Visitor for Spans<'_> {
                 end: field.end as u32,
                 record: self.record,
                 place,
-                doubled: field.doubled,
+                escaped: field.escaped,
             }),
             _ => {}
         }
@@ -255,7 +256,7 @@ impl Visitor for Spans<'_> {
             if fields > self.masker.layout.width {
                 self.long += 1;
                 let (start, end) = (self.known_end as u32, end as u32);
-                self.found.push(Span { start, end, record: self.record, place: CUT, doubled: false });
+                self.found.push(Span { start, end, record: self.record, place: CUT, escaped: false });
             } else {
                 self.short += 1;
             }

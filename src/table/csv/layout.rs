@@ -1,7 +1,7 @@
 //! What is known of a CSV before its first data record: mark, encoding, skipped lines, delimiter, header, wanted columns.
 
-use super::scan::{DELIMITERS, Dialect, Fault, Field, undouble};
-use super::{CsvOptions, MAX_RECORD};
+use super::CsvOptions;
+use super::scan::{DELIMITERS, Dialect, Fault, Field};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Candidate, Columns, Resolved};
 use crate::table::text::TextEncoding;
@@ -18,6 +18,9 @@ pub(super) struct Layout {
     pub columns: Resolved,
     /// Bytes before the first data record.
     pub start: usize,
+    /// Bytes of the byte order mark, and of the lines that are skipped.
+    pub mark: usize,
+    pub preamble: usize,
     /// Records before the first data record: 1 for a header, else 0.
     pub records: u64,
     /// Lines before the first data record.
@@ -55,14 +58,18 @@ impl Layout {
         let Some(skipped) = skip_lines(text, options.skip_lines, last) else {
             return if last { Err(Error::usage("the file has fewer lines than --skip-lines")) } else { Ok(Found::NeedMore) };
         };
+        // Excel's first line says which delimiter the rest has.
+        let named = separator_line(&text[skipped..]);
+        let (separator, skipped) = named.map_or((None, skipped), |(separator, length)| (Some(separator), skipped + length));
         let body = &text[skipped..];
         let raw = &start[mark + skipped * encoding.unit()..whole];
-        let find = Find { body, raw, last, encoding, columns, options };
+        let separator = options.delimiter.or(separator);
+        let find = Find { body, raw, last, encoding, columns, options, separator };
         let Some(header) = find.header()? else {
             return if last {
                 Err(find.no_header())
-            } else if start.len() > MAX_RECORD {
-                Err(too_long())
+            } else if start.len() > options.max_record {
+                Err(too_long(options.max_record))
             } else {
                 Ok(Found::NeedMore)
             };
@@ -77,6 +84,8 @@ impl Layout {
             names: header.candidates.iter().map(name).collect(),
             columns: resolved,
             start: mark + (skipped + data) * encoding.unit(),
+            mark,
+            preamble: skipped * encoding.unit(),
             records: u64::from(!options.no_header),
             lines: line_ends(&text[..skipped + data]),
         })))
@@ -84,14 +93,27 @@ impl Layout {
 }
 
 /// The error for a record beyond the limit.
-pub(super) fn too_long() -> Error {
-    Error::malformed(format!("a record is longer than {MAX_RECORD} bytes, or a quote is not closed"))
+pub(super) fn too_long(limit: usize) -> Error {
+    Error::malformed(format!("a record is longer than {limit} bytes, or a quote is not closed")).hint("--max-record BYTES")
 }
 
 /// Line ends of a text: LF, CR LF and CR alone.
 pub(super) fn line_ends(text: &[u8]) -> u64 {
     let lone_cr = |i: usize| text[i] == b'\r' && text.get(i + 1) != Some(&b'\n');
     (0..text.len()).filter(|i| text[*i] == b'\n' || lone_cr(*i)).count() as u64
+}
+
+/// The delimiter that a first line `sep=;` names, and the line's length with its end.
+fn separator_line(text: &[u8]) -> Option<(u8, usize)> {
+    let (head, rest) = text.split_first_chunk::<5>()?;
+    if !head[..4].eq_ignore_ascii_case(b"sep=") || head[4].is_ascii_alphanumeric() || matches!(head[4], b'\r' | b'\n' | 0) {
+        return None;
+    }
+    match rest {
+        [b'\r', b'\n', ..] => Some((head[4], 7)),
+        [b'\r' | b'\n', ..] => Some((head[4], 6)),
+        _ => None,
+    }
 }
 
 /// The offset behind the first `count` lines, whatever they hold.
@@ -120,11 +142,13 @@ struct Find<'a> {
     encoding: TextEncoding,
     columns: &'a Columns,
     options: &'a CsvOptions,
+    /// The delimiter, if it is known.
+    separator: Option<u8>,
 }
 
 impl Find<'_> {
     fn header(&self) -> Result<Option<Header>> {
-        if let Some(delimiter) = self.options.delimiter {
+        if let Some(delimiter) = self.separator {
             return self.read(Some(delimiter));
         }
         let mut fitting = Vec::new();
@@ -176,7 +200,7 @@ impl Find<'_> {
     }
 
     fn read(&self, delimiter: Option<u8>) -> Result<Option<Header>> {
-        let dialect = Dialect { delimiter, quote: self.options.quote };
+        let dialect = self.dialect(delimiter);
         let record = dialect.first_record(self.body, self.last).map_err(|fault| {
             let lines = line_ends(&self.body[..self.body.iter().position(|b| !matches!(b, b'\n' | b'\r')).unwrap_or(0)]);
             fault_error(fault).at(|p| (p.record, p.line) = (Some(1), Some(lines + 1 + self.options.skip_lines as u64)))
@@ -193,14 +217,20 @@ impl Find<'_> {
         Ok(Some(Header { dialect, width: fields.len(), candidates, next }))
     }
 
+    fn dialect(&self, delimiter: Option<u8>) -> Dialect {
+        let CsvOptions { quote, escape, comment, .. } = *self.options;
+        Dialect { delimiter, quote, escape, comment }
+    }
+
     /// A column's name, if it decodes.
     fn name(&self, field: &Field) -> Option<String> {
         let unit = self.encoding.unit();
         let text = self.encoding.decode(&self.raw[field.start * unit..field.end * unit])?;
         let mut name = Vec::new();
-        match self.options.quote {
-            Some(quote) if field.doubled => undouble(&text, quote, &mut name),
-            _ => name.extend_from_slice(&text),
+        if field.escaped {
+            self.dialect(None).unescape(&text, &mut name);
+        } else {
+            name.extend_from_slice(&text);
         }
         String::from_utf8(name).ok()
     }

@@ -27,7 +27,7 @@ use crate::policy::Missing;
 
 /// Bytes of a chunk.
 const CHUNK: usize = 1 << 20;
-/// Bytes that a record may have.
+/// Bytes that a record may have, unless told otherwise.
 const MAX_RECORD: usize = 16 << 20;
 
 /// How to read a CSV. The default: delimiter found by the wanted columns, quote `"`, UTF-8, a header, no skipped lines.
@@ -37,12 +37,20 @@ pub struct CsvOptions {
     pub delimiter: Option<u8>,
     /// The quote, or none where quotes mean nothing.
     pub quote: Option<u8>,
+    /// Within quotes, makes a letter of the byte behind it.
+    pub escape: Option<u8>,
+    /// Begins lines that are passed over.
+    pub comment: Option<u8>,
     /// The encoding, unless a byte order mark sets it.
     pub encoding: TextEncoding,
     /// Whether the first record is data; columns are then named by number.
     pub no_header: bool,
     /// Lines before the header that are kept as they are.
     pub skip_lines: usize,
+    /// Whether these lines are left out instead.
+    pub drop_preamble: bool,
+    /// Bytes that a record may have.
+    pub max_record: usize,
     /// Records of another length than the header.
     pub ragged: Ragged,
     /// Wanted columns that are not there.
@@ -53,19 +61,28 @@ pub struct CsvOptions {
 }
 
 impl CsvOptions {
-    /// Sets the delimiter and the quote from ASCII characters.
+    /// Sets the bytes of the dialect from ASCII characters.
     ///
     /// # Errors
-    /// One that cannot structure a table: beyond ASCII, alphanumeric, a line end, NUL, or both the same.
-    pub fn dialect(mut self, delimiter: Option<char>, quote: Option<char>) -> Result<Self> {
+    /// One that cannot structure a table: beyond ASCII, alphanumeric, a line end, NUL, or two the same.
+    pub fn dialect(
+        mut self,
+        delimiter: Option<char>,
+        quote: Option<char>,
+        escape: Option<char>,
+        comment: Option<char>,
+    ) -> Result<Self> {
         let byte = |c: char| match u8::try_from(c) {
             Ok(b) if b.is_ascii() && !b.is_ascii_alphanumeric() && !matches!(b, 0 | b'\n' | b'\r') => Ok(b),
-            _ => Err(Error::usage(format!("{c:?} cannot be a delimiter or quote"))),
+            _ => Err(Error::usage(format!("{c:?} cannot structure a table"))),
         };
         self.delimiter = delimiter.map(byte).transpose()?;
         self.quote = quote.map(byte).transpose()?;
-        if self.quote.is_some() && self.quote == self.delimiter {
-            return Err(Error::usage("delimiter and quote are the same"));
+        self.escape = escape.map(byte).transpose()?;
+        self.comment = comment.map(byte).transpose()?;
+        let roles: Vec<u8> = [self.delimiter, self.quote, self.escape, self.comment].into_iter().flatten().collect();
+        if (1..roles.len()).any(|i| roles[i..].contains(&roles[i - 1])) {
+            return Err(Error::usage("delimiter, quote, escape and comment must differ"));
         }
         if self.delimiter.is_some_and(|d| !self.encoding.keeps_apart(d)) {
             return Err(Error::usage(format!("this delimiter is not certain in {}", self.encoding.name())));
@@ -79,9 +96,13 @@ impl Default for CsvOptions {
         Self {
             delimiter: None,
             quote: Some(b'"'),
+            escape: None,
+            comment: None,
             encoding: TextEncoding::UTF_8,
             no_header: false,
             skip_lines: 0,
+            drop_preamble: false,
+            max_record: MAX_RECORD,
             ragged: Ragged::Refuse,
             missing: Missing::Error,
             chunk: CHUNK,
@@ -97,8 +118,10 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, job, options)?;
     let masker = Masker::new(&layout, job.pseudonymiser, options.ragged)?;
-    let mut commit = Commit::new(&masker, output);
-    commit.write(&blocks.take(layout.start))?;
+    let mut commit = Commit::new(&masker, output, options.max_record);
+    let before = blocks.take(layout.start);
+    commit.write(&before[..layout.mark])?;
+    commit.write(&before[layout.mark + if options.drop_preamble { layout.preamble } else { 0 }..])?;
     pipeline::ordered(
         job.workers,
         || blocks.next(|bytes| cut(bytes, &layout), job.progress),
@@ -116,7 +139,7 @@ fn layout(blocks: &mut Blocks<'_>, job: &Job<'_>, options: &CsvOptions) -> Resul
         let (start, ended) = blocks.look(length)?;
         match Layout::find(start, ended, job.columns, options)? {
             Found::Layout(layout) => return Ok(*layout),
-            Found::NeedMore if ended => return Err(too_long()),
+            Found::NeedMore if ended => return Err(too_long(options.max_record)),
             Found::NeedMore => {}
         }
     }
@@ -156,14 +179,15 @@ struct Commit<'a> {
     records: u64,
     lines: u64,
     report: TableReport,
+    max_record: usize,
 }
 
 impl<'a> Commit<'a> {
-    fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write) -> Self {
+    fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write, max_record: usize) -> Self {
         let layout = masker.layout;
         let columns = layout.columns.found.iter().map(|i| ColumnReport { name: layout.names[*i].clone(), ..Default::default() });
         let report = TableReport { columns: columns.collect(), missing: layout.columns.missing.clone(), ..Default::default() };
-        Self { masker, output, left: Vec::new(), records: layout.records, lines: layout.lines, report }
+        Self { masker, output, left: Vec::new(), records: layout.records, lines: layout.lines, report, max_record }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -184,9 +208,9 @@ impl<'a> Commit<'a> {
         }
         self.write(&done.out)?;
         self.left = done.chunk.bytes.split_off(done.consumed);
-        if self.left.len() > MAX_RECORD {
+        if self.left.len() > self.max_record {
             let (record, line) = (self.records + done.records + 1, self.lines + done.lines + 1);
-            return Err(too_long().at(|p| (p.record, p.line) = (Some(record), Some(line))));
+            return Err(too_long(self.max_record).at(|p| (p.record, p.line) = (Some(record), Some(line))));
         }
         self.records += done.records;
         self.lines += done.lines;

@@ -21,6 +21,10 @@ pub(super) struct Dialect {
     pub delimiter: Option<u8>,
     /// None where quotes mean nothing.
     pub quote: Option<u8>,
+    /// Within quotes, makes a letter of the byte behind it. Doubled quotes go on to mean one.
+    pub escape: Option<u8>,
+    /// At the start of a record, makes the rest of the line a comment, which is passed over.
+    pub comment: Option<u8>,
 }
 
 /// A field within a chunk.
@@ -30,8 +34,8 @@ pub(super) struct Field {
     pub start: usize,
     /// Where its content ends, before the quote if there is one.
     pub end: usize,
-    /// Whether it contains doubled quotes.
-    pub doubled: bool,
+    /// Whether it contains doubled quotes or escapes.
+    pub escaped: bool,
     /// Whether it stands in quotes.
     pub quoted: bool,
 }
@@ -114,23 +118,31 @@ impl Dialect {
     /// A bit for each byte that can matter.
     fn mask(self, block: &[u8; STEP]) -> u64 {
         let Some(delimiter) = self.delimiter else {
-            let matters = |b: u8| matches!(b, 0 | b'\n' | b'\r') || Some(b) == self.quote || DELIMITERS.contains(&b);
+            let matters = |b: u8| {
+                matches!(b, 0 | b'\n' | b'\r') || Some(b) == self.quote || Some(b) == self.escape || DELIMITERS.contains(&b)
+            };
             return block.iter().enumerate().fold(0, |mask, (i, b)| mask | u64::from(matters(*b)) << i);
         };
         let v = u8x64::new(*block);
         let is = |b: u8| v.simd_eq(u8x64::splat(b));
-        (is(delimiter) | is(self.quote.unwrap_or(b'\n')) | is(b'\n') | is(b'\r') | is(0)).to_bitmask()
+        let mut matters = is(delimiter) | is(self.quote.unwrap_or(b'\n')) | is(b'\n') | is(b'\r') | is(0);
+        if let Some(escape) = self.escape {
+            matters |= is(escape);
+        }
+        matters.to_bitmask()
     }
-}
 
-/// Content of a quoted field with its doubled quotes made single.
-pub(super) fn undouble(content: &[u8], quote: u8, out: &mut Vec<u8>) {
-    let mut rest = content;
-    while let Some(at) = rest.iter().position(|b| *b == quote) {
-        out.extend_from_slice(&rest[..=at]);
-        rest = rest.get(at + 2..).unwrap_or_default();
+    /// Appends what the content of a quoted field means: doubled quotes made single, escapes taken away.
+    pub(super) fn unescape(self, content: &[u8], out: &mut Vec<u8>) {
+        let mut rest = content;
+        let stands_before = |b: &u8| Some(*b) == self.quote || Some(*b) == self.escape;
+        while let Some(at) = rest.iter().position(stands_before) {
+            out.extend_from_slice(&rest[..at]);
+            out.extend(rest.get(at + 1));
+            rest = rest.get(at + 2..).unwrap_or_default();
+        }
+        out.extend_from_slice(rest);
     }
-    out.extend_from_slice(rest);
 }
 
 /// Where the scan stands within a field.
@@ -140,18 +152,20 @@ struct State {
     within_quotes: bool,
     /// Where the closing quote of a quoted field lies.
     closed: Option<usize>,
-    doubled: bool,
+    escaped: bool,
+    /// Whether this is no field but a comment.
+    comment: bool,
 }
 
 impl State {
     fn new(field_start: usize) -> Self {
-        Self { field_start, within_quotes: false, closed: None, doubled: false }
+        Self { field_start, within_quotes: false, closed: None, escaped: false, comment: false }
     }
 
     fn field(&self, end: usize) -> Field {
         match self.closed {
-            Some(closed) => Field { start: self.field_start + 1, end: closed, doubled: self.doubled, quoted: true },
-            None => Field { start: self.field_start, end, doubled: false, quoted: false },
+            Some(closed) => Field { start: self.field_start + 1, end: closed, escaped: self.escaped, quoted: true },
+            None => Field { start: self.field_start, end, escaped: false, quoted: false },
         }
     }
 }
@@ -173,6 +187,7 @@ type Flow = std::ops::ControlFlow<()>;
 impl<V: Visitor> Scan<'_, V> {
     fn run(mut self) -> Scanned {
         let mut done = 0;
+        self.start(0);
         let (blocks, rest) = self.bytes.as_chunks::<STEP>();
         let mut tail = [b' '; STEP]; // a blank matters to no dialect
         tail[..rest.len()].copy_from_slice(rest);
@@ -206,6 +221,9 @@ impl<V: Visitor> Scan<'_, V> {
         if byte == b'\n' || byte == b'\r' {
             return self.line_end(at, byte, done);
         }
+        if self.state.comment || Some(byte) == self.dialect.escape {
+            return Flow::Continue(());
+        }
         if Some(byte) == self.dialect.quote {
             if at == self.state.field_start {
                 self.state.within_quotes = true;
@@ -225,16 +243,29 @@ impl<V: Visitor> Scan<'_, V> {
         let next = self.bytes.get(at + 1).copied();
         if Some(byte) == self.dialect.quote {
             if next == Some(byte) {
-                self.state.doubled = true;
+                self.state.escaped = true;
                 *done = at + 2;
             } else {
                 self.state.within_quotes = false;
                 self.state.closed = Some(at);
             }
+        } else if Some(byte) == self.dialect.escape {
+            self.state.escaped = true;
+            match next {
+                Some(0) => return self.fail(Fault::Nul),
+                Some(b'\n' | b'\r') => {} // a line end all the same
+                _ => *done = at + 2,
+            }
         } else if byte == b'\n' || byte == b'\r' && next != Some(b'\n') {
             self.quoted_lines += 1;
         }
         Flow::Continue(())
+    }
+
+    /// Begins a record, or a comment, at `at`.
+    fn start(&mut self, at: usize) {
+        self.state = State::new(at);
+        self.state.comment = self.dialect.comment.is_some() && self.bytes.get(at).copied() == self.dialect.comment;
     }
 
     fn line_end(&mut self, at: usize, byte: u8, done: &mut usize) -> Flow {
@@ -249,14 +280,14 @@ impl<V: Visitor> Scan<'_, V> {
             }
         }
         *done = next;
-        let blank = at == self.at.consumed;
+        let blank = at == self.at.consumed || self.state.comment;
         if !blank {
             self.record(at, next)?;
         }
         self.at.lines += 1 + self.quoted_lines;
         self.quoted_lines = 0;
         self.at.consumed = next;
-        self.state = State::new(next);
+        self.start(next);
         Flow::Continue(())
     }
 
@@ -282,7 +313,9 @@ impl<V: Visitor> Scan<'_, V> {
         if !self.last || self.at.consumed == end {
             return self.at;
         }
-        if self.state.within_quotes {
+        if self.state.comment {
+            self.at.consumed = end;
+        } else if self.state.within_quotes {
             let _ = self.fail(Fault::OpenQuote);
         } else if self.record(end, end).is_continue() {
             self.at.consumed = end;
@@ -301,17 +334,18 @@ impl<V: Visitor> Scan<'_, V> {
 mod tests {
     use super::*;
 
-    const COMMA: Dialect = Dialect { delimiter: Some(b','), quote: Some(b'"') };
+    const COMMA: Dialect = Dialect { delimiter: Some(b','), quote: Some(b'"'), escape: None, comment: None };
 
     /// All records of a text, cut into chunks of at most `chunk` bytes more than what was left over.
     fn records(dialect: Dialect, text: &[u8], chunk: usize) -> Result<Vec<Vec<Vec<u8>>>, Fault> {
-        struct Collect<'a>(&'a [u8], Vec<Vec<u8>>, Vec<Vec<Vec<u8>>>, Option<u8>);
+        struct Collect<'a>(&'a [u8], Vec<Vec<u8>>, Vec<Vec<Vec<u8>>>, Dialect);
         impl Visitor for Collect<'_> {
             fn field(&mut self, f: Field) {
                 let mut value = Vec::new();
-                match self.3 {
-                    Some(quote) if f.doubled => undouble(&self.0[f.start..f.end], quote, &mut value),
-                    _ => value.extend_from_slice(&self.0[f.start..f.end]),
+                if f.escaped {
+                    self.3.unescape(&self.0[f.start..f.end], &mut value)
+                } else {
+                    value.extend_from_slice(&self.0[f.start..f.end])
                 }
                 self.1.push(value);
             }
@@ -324,7 +358,7 @@ mod tests {
         loop {
             end = (end + chunk).min(text.len());
             let piece = &text[start..end];
-            let mut visitor = Collect(piece, Vec::new(), Vec::new(), dialect.quote);
+            let mut visitor = Collect(piece, Vec::new(), Vec::new(), dialect);
             let scanned = dialect.scan(piece, end == text.len(), &mut visitor);
             assert_eq!(scanned.records as usize, visitor.2.len());
             out.append(&mut visitor.2);
@@ -342,6 +376,7 @@ mod tests {
     fn oracle(dialect: Dialect, text: &[u8]) -> Vec<Vec<Vec<u8>>> {
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true).delimiter(dialect.delimiter.unwrap());
+        builder.escape(dialect.escape).comment(dialect.comment);
         match dialect.quote {
             Some(quote) => builder.quote(quote),
             None => builder.quoting(false),
@@ -409,9 +444,35 @@ mod tests {
 
     #[test]
     fn one_column_guards_against_delimiters() {
-        let lone = Dialect { delimiter: None, quote: Some(b'"') };
+        let lone = Dialect { delimiter: None, ..COMMA };
         assert_eq!(records(lone, b"email\n\"a;b\"\nx\n", 5).unwrap().len(), 3);
         assert_eq!(records(lone, b"email\na;b\n", 3).unwrap_err(), Fault::Delimiter(b';'));
+    }
+
+    #[test]
+    fn escapes_and_comments_agree_with_the_csv_crate() {
+        let backslash = Dialect { escape: Some(b'\\'), comment: Some(b'#'), ..COMMA };
+        let texts: [&[u8]; 6] = [
+            b"a,b\n\"x\\\"y\",\"\\\\\"\n\"a\"\"b\",c\\d\n",
+            b"#c \"open\n1,#2\n#\n\n\"#q\",3\r\n#end\n",
+            b"\"\\,\",\"\\a\"\n",
+            b"# only\n# comments\n",
+            b"a,\"b\\\nc\",d\n",
+            b"\\,\\\n",
+        ];
+        for text in texts {
+            for chunk in 1..=text.len() {
+                assert_eq!(
+                    records(backslash, text, chunk).unwrap(),
+                    oracle(backslash, text),
+                    "{:?} in {chunk}",
+                    text.escape_ascii().to_string()
+                );
+            }
+        }
+        // The csv crate takes a comment without a line end for an empty record.
+        assert_eq!(records(backslash, b"a\n#b", 2).unwrap().len(), 1);
+        assert_eq!(records(backslash, b"a\n\"b\\\"", 3).unwrap_err(), Fault::OpenQuote);
     }
 
     #[test]
