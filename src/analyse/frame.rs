@@ -78,13 +78,13 @@ fn typed(name: &str, values: &[Option<String>], delimiter: u8) -> Column {
         let numbers: Vec<Option<f64>> = values.iter().map(|v| v.as_ref().and_then(|v| decimal(v).parse().ok())).collect();
         return Series::new(name.into(), numbers).into_column();
     }
-    let text = Series::new(name.into(), values.iter().map(each).collect::<Vec<_>>());
-    if all(&is_date)
-        && let Ok(dates) = text.strict_cast(&DataType::Date)
-    {
-        return dates.into_column();
+    if all(&|v| days(v).is_some()) {
+        let days: Vec<Option<i32>> = values.iter().map(|v| v.as_deref().and_then(days)).collect();
+        if let Ok(dates) = Series::new(name.into(), days).cast(&DataType::Date) {
+            return dates.into_column();
+        }
     }
-    text.into_column()
+    Series::new(name.into(), values.iter().map(each).collect::<Vec<_>>()).into_column()
 }
 
 /// Whether a text is an integer as a machine would write it: no leading zeros, no plus sign.
@@ -100,9 +100,11 @@ fn is_decimal(text: &str) -> bool {
     }
 }
 
-fn is_date(text: &str) -> bool {
+/// Days since 1970-01-01 of a date `YYYY-MM-DD`.
+fn days(text: &str) -> Option<i32> {
     let form = |(i, b): (usize, u8)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() };
-    text.len() == 10 && text.bytes().enumerate().all(form)
+    let date: jiff::civil::Date = text.parse().ok().filter(|_| text.len() == 10 && text.bytes().enumerate().all(form))?;
+    Some((date - jiff::civil::date(1970, 1, 1)).get_days())
 }
 
 /// What is wrong with a CSV, without any of its text.
@@ -138,6 +140,15 @@ mod tests {
             DataType::String,
         ];
         assert_eq!(got.iter().map(|c| c.1.clone()).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn dates_that_are_none_stay_text() {
+        assert_eq!(days("1970-01-02"), Some(1));
+        assert_eq!(days("1969-12-31"), Some(-1));
+        assert_eq!(days("2023-02-29"), None);
+        assert_eq!(days("20240101"), None);
+        assert_eq!(types(b"d\n2024-02-29\n2023-02-29\n")[0].1, DataType::String);
     }
 
     #[test]

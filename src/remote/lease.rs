@@ -166,13 +166,17 @@ impl<'a> Lease<'a> {
     /// Nothing if the thing is gone for certain, else why not. `state` is what the tries before have shown.
     async fn try_once(&self, path: &str, thing: &Thing, state: &mut Deletion) -> Result<Option<String>, Failure> {
         if *state != Deletion::Answered {
-            let answer = self.api.delete(path).await?;
-            // Once it was seen after a deletion, only a look that does not find it counts.
-            if thing.is_gone(&answer) && *state == Deletion::NotYet {
-                return Ok(None);
-            }
-            if !answer.is_success() && !thing.is_gone(&answer) {
-                return Ok(Some(answer.reason()));
+            let why = match self.api.delete(path).await {
+                // Once it was seen after a deletion, only a look that does not find it counts.
+                Ok(answer) if thing.is_gone(&answer) && *state == Deletion::NotYet => return Ok(None),
+                Ok(answer) if answer.is_success() || thing.is_gone(&answer) => None,
+                Ok(answer) => Some(answer.reason()),
+                Err(failure) => Some(failure.to_string()),
+            };
+            if let Some(why) = why {
+                // It may have been carried out all the same.
+                let answer = self.api.get(path).await?;
+                return Ok(if thing.is_gone(&answer) { None } else { Some(why) });
             }
             *state = Deletion::Answered;
         }

@@ -107,7 +107,7 @@ impl TextEncoding {
             Cow::Owned(text) => Cow::Owned(text.into_bytes()),
         };
         match self.0 {
-            Kind::Utf8 => std::str::from_utf8(raw).ok().map(|_| Cow::Borrowed(raw)),
+            Kind::Utf8 => simdutf8::basic::from_utf8(raw).ok().map(|_| Cow::Borrowed(raw)),
             Kind::Utf16Le => UTF_16LE.decode_without_bom_handling_and_without_replacement(raw).map(decoded),
             Kind::Utf16Be => UTF_16BE.decode_without_bom_handling_and_without_replacement(raw).map(decoded),
             Kind::Latin1 => Some(decoded(encoding_rs::mem::decode_latin1(raw))),

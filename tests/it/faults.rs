@@ -272,6 +272,8 @@ fn after_each_fault_nothing_is_live_or_the_exit_code_says_so() {
         (("DELETE /v1/files", 1, Fault::DropAfter), 0, 0),
         (("DELETE /v1/containers", 2, Fault::DropBefore), 0, 0),
         (("DELETE /v1/containers", 1, Fault::StatusAfter(500)), 0, 0),
+        (("DELETE /v1", ALWAYS, Fault::DropAfter), 0, 0),
+        (("DELETE /v1", ALWAYS, Fault::StatusAfter(502)), 0, 0),
         (("DELETE /v1/files", ALWAYS, Fault::Status(500)), 5, 1),
         (("DELETE /v1/containers", ALWAYS, Fault::DropBefore), 5, 1),
         (("DELETE /v1", ALWAYS, Fault::Status(429)), 5, 2),

@@ -343,9 +343,9 @@ mod tests {
             fn field(&mut self, f: Field) {
                 let mut value = Vec::new();
                 if f.escaped {
-                    self.3.unescape(&self.0[f.start..f.end], &mut value)
+                    self.3.unescape(&self.0[f.start..f.end], &mut value);
                 } else {
-                    value.extend_from_slice(&self.0[f.start..f.end])
+                    value.extend_from_slice(&self.0[f.start..f.end]);
                 }
                 self.1.push(value);
             }

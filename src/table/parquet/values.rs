@@ -70,7 +70,7 @@ pub(super) fn canonical_values(
     match meaning {
         Meaning::Binary => Ok(raw),
         Meaning::Text => {
-            if raw.slices().iter().any(|v| std::str::from_utf8(v).is_err()) {
+            if raw.slices().iter().any(|v| simdutf8::basic::from_utf8(v).is_err()) {
                 return Err(Error::malformed("a text is not valid UTF-8"));
             }
             Ok(raw)
