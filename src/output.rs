@@ -42,6 +42,9 @@ impl Staged {
         if !replace && target.symlink_metadata().is_ok() {
             return Err(Error::usage(format!("{} exists", target.display())).hint("--force to replace it"));
         }
+        if target.metadata().is_ok_and(|m| !m.is_file()) {
+            return Err(Error::usage(format!("{} is no file", target.display())));
+        }
         let folder = folder(target);
         let failed = |e| Error::io(format!("cannot write in {}", folder.display()), e);
         let (file, name) = if let Some(file) = unnamed(folder) {

@@ -166,7 +166,7 @@ pub(super) struct TableArgs {
     /// A listed column that the table does not have
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub missing: MissingArg,
-    /// Format of the input, if name and content do not tell: csv, parquet
+    /// Format of the input, if name and content do not tell: csv, ndjson, parquet
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
     /// Delimiter of a CSV: one character, or tab. Default: the one of , ; tab | under which the columns are found
@@ -265,8 +265,8 @@ pub(super) struct KeyArgs {
 #[command(next_help_heading = "Run")]
 pub(super) struct RunArgs {
     /// Threads that hash [default: one a core]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
     /// Progress bar
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub progress: ProgressArg,
@@ -309,6 +309,13 @@ impl TableArgs {
         };
         let optional = |c: &Option<String>| c.as_deref().map(character).transpose();
         options.dialect(delimiter, quote, optional(&self.escape)?, optional(&self.comment)?)
+    }
+}
+
+impl TableArgs {
+    /// Whether the table is written as few readers expect it.
+    pub(super) fn has_own_dialect(&self) -> bool {
+        self.no_header || self.quote != "\"" || self.escape.is_some() || self.comment.is_some()
     }
 }
 

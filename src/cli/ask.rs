@@ -19,7 +19,7 @@ use hmask::{Error, ErrorKind, Form, Result};
 use zeroize::Zeroizing;
 
 use super::args::{AskArgs, To};
-use super::io::Source;
+use super::io::{Source, same_file};
 use super::key::TOKEN_VARIABLE;
 use super::mask::{Plan, say};
 use super::print::Printer;
@@ -59,6 +59,17 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     if args.question.trim().is_empty() {
         return Err(Error::usage("the question is empty"));
     }
+    if let Some(manifest) = args.manifest.as_deref().filter(|m| same_file(m, &args.file)) {
+        return Err(Error::usage(format!("{} is the input", manifest.display())).hint("--manifest OTHER"));
+    }
+    if let Some(folder) = args.save_dir.as_deref().filter(|d| d.exists() && !d.is_dir()) {
+        return Err(Error::usage(format!("{} is no folder", folder.display())));
+    }
+    if args.table.has_own_dialect() {
+        return Err(Error::usage(
+            "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
+        ));
+    }
     // Everything that can be wrong with the call is found before the table is read.
     let endpoint = match &args.to {
         To::Local => None,
@@ -92,13 +103,21 @@ fn openai(url: Option<&str>) -> Result<Endpoint> {
 
 /// Masks the table into a file without a name: nothing is left of it, however this process ends.
 fn mask(args: &AskArgs, printer: &Printer) -> Result<Masked> {
-    let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
+    // What stands before the header is no part of the table for who reads it.
+    plan.options.drop_preamble = true;
     let source = Source::open(&args.file, args.table.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
+    if format == Format::Ndjson {
+        return Err(Error::unsupported("NDJSON cannot be asked about yet; a CSV or Parquet file can").in_file(&name));
+    }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;
     let report = plan.mask(source, Compression::None, &mut file, &args.run)?;
     say(&report, &name, printer);
+    if report.columns.is_empty() {
+        return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
+    }
     if format == Format::Parquet {
         let mut csv = nameless()?;
         export::parquet_to_csv(file, &mut csv).map_err(|e| e.in_file(&name))?;

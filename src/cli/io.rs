@@ -27,6 +27,8 @@ pub(super) struct Source {
 /// Where a masked table goes.
 pub(super) enum Sink {
     Stdout,
+    /// A device or pipe, which is written to and not replaced.
+    Stream(File),
     File(Box<Staged>),
 }
 
@@ -123,7 +125,15 @@ pub(super) fn stdout_takes_data() -> bool {
 /// A target that is the input, or exists and is to stay.
 pub(super) fn create(target: &Path, source: &Source, force: bool) -> Result<Sink> {
     if is_dash(target) {
+        #[cfg(unix)]
+        if source.size.is_some() && stdout_is(&source.name) {
+            return Err(Error::usage("stdout is the input").hint("-o OTHER"));
+        }
         return Ok(Sink::Stdout);
+    }
+    if target.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        let stream = File::options().write(true).open(target);
+        return stream.map(Sink::Stream).map_err(|e| Error::io(format!("cannot write {}", target.display()), e));
     }
     if same_file(target, &source.name) {
         return Err(Error::usage(format!("{} is the input", target.display())).hint("-o OTHER"));
@@ -132,7 +142,16 @@ pub(super) fn create(target: &Path, source: &Source, force: bool) -> Result<Sink
     Staged::create(target, existing).map(|s| Sink::File(Box::new(s)))
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
+/// Whether stdout goes into this file.
+#[cfg(unix)]
+fn stdout_is(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let out = rustix::fs::fstat(rustix::stdio::stdout()).ok().map(|s| (s.st_dev, s.st_ino));
+    out.is_some() && out == path.metadata().ok().map(|m| (m.dev(), m.ino()))
+}
+
+/// Whether two names mean one file.
+pub(super) fn same_file(a: &Path, b: &Path) -> bool {
     match (a.canonicalize(), b.canonicalize()) {
         (Ok(x), Ok(y)) if x == y => true,
         #[cfg(unix)]
@@ -150,6 +169,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
             Self::Stdout => std::io::stdout().write(bytes),
+            Self::Stream(stream) => stream.write(bytes),
             Self::File(staged) => staged.write(bytes),
         }
     }
@@ -157,6 +177,7 @@ impl Write for Sink {
     fn flush(&mut self) -> std::io::Result<()> {
         match self {
             Self::Stdout => std::io::stdout().flush(),
+            Self::Stream(stream) => stream.flush(),
             Self::File(staged) => staged.flush(),
         }
     }

@@ -39,7 +39,7 @@ impl Plan {
             pseudonymiser: Pseudonymiser::new(held.key(), &scope, "", form_of),
             key_id: held.key().id().to_string(),
             scope,
-            workers: pipeline::workers(run.threads),
+            workers: pipeline::workers(run.threads.map(usize::from)),
         })
     }
 
@@ -67,6 +67,9 @@ impl Plan {
 /// Runs the command.
 pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
     let targets = targets(args)?;
+    if let Some(twice) = (1..targets.len()).find(|i| targets[..*i].contains(&targets[*i]) && !is_dash(&targets[*i])) {
+        return Err(Error::usage(format!("two inputs would be written to {}", targets[twice].display())));
+    }
     let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
     let mut finished = Vec::new();
     for (file, target) in args.files.iter().zip(targets) {

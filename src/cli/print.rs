@@ -56,6 +56,9 @@ impl Printer {
     fn line(&self, level: &str, message: &str, hints: &[String]) {
         let text = match self.format {
             LogFormat::Text => {
+                // Names of columns and files can hold anything, and a terminal obeys.
+                let plain = |text: &str| text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+                let (message, hints) = (plain(message), hints.iter().map(|h| plain(h)).collect::<Vec<_>>());
                 let level = if level == "warning" { "warning: " } else { "" };
                 let hints: String = hints.iter().map(|h| format!("hint: {h}\n")).collect();
                 format!("hmask: {level}{message}\n{hints}")

@@ -50,12 +50,48 @@ pub fn boolean(out: &mut Vec<u8>, value: bool) {
 
 /// The shortest decimal that reads back, in 64 bits.
 pub fn float64(out: &mut Vec<u8>, value: f64) {
-    put(out, format_args!("{value:?}"));
+    if value.is_finite() {
+        // Not `{:?}`: of two shortest decimals that are equally near, it does not take the even one, as Python does.
+        notation(out, ryu::Buffer::new().format_finite(value));
+    } else {
+        put(out, format_args!("{value:?}"));
+    }
 }
 
 /// The shortest decimal that reads back, in 32 bits.
 pub fn float32(out: &mut Vec<u8>, value: f32) {
-    put(out, format_args!("{value:?}"));
+    if value.is_finite() {
+        notation(out, ryu::Buffer::new().format_finite(value));
+    } else {
+        put(out, format_args!("{value:?}"));
+    }
+}
+
+/// A decimal of any notation in that of Python's `repr`, without the plus sign and zeros of its exponents.
+fn notation(out: &mut Vec<u8>, text: &str) {
+    /// Exponents of ten that are written as positions.
+    const POSITIONAL: std::ops::Range<i32> = -4..16;
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (mantissa, exponent) = text.split_once('e').map_or((text, 0), |(m, e)| (m, e.parse().unwrap_or(0)));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_start_matches('0');
+    let first = whole.len() as i32 + exponent - (all.len() - digits.len()) as i32 - 1;
+    let digits = digits.trim_end_matches('0');
+    let (head, tail) = digits.split_at(digits.len().min(1));
+    match digits.len() as i32 {
+        0 => put(out, format_args!("{sign}0.0")),
+        _ if !POSITIONAL.contains(&first) => {
+            let point = if tail.is_empty() { "" } else { "." };
+            put(out, format_args!("{sign}{head}{point}{tail}e{first}"));
+        }
+        _ if first < 0 => put(out, format_args!("{sign}0.{:0>width$}{digits}", "", width = (-first - 1) as usize)),
+        n if n <= first + 1 => put(out, format_args!("{sign}{digits:0<width$}.0", width = (first + 1) as usize)),
+        _ => {
+            let (whole, fraction) = digits.split_at((first + 1) as usize);
+            put(out, format_args!("{sign}{whole}.{fraction}"));
+        }
+    }
 }
 
 /// The shortest decimal that reads back, in 16 bits.
@@ -233,11 +269,19 @@ mod tests {
             (123_456_789_012_345_680.0, "1.2345678901234568e17"),
             (1e16, "1e16"),
             (1e15, "1000000000000000.0"),
+            (1_234_567_890_123_456.0, "1234567890123456.0"),
+            ("829842454823335.25".parse().unwrap_or(0.0), "829842454823335.2"),
+            (-123.456, "-123.456"),
+            (0.00025, "0.00025"),
+            (5e-324, "5e-324"),
+            (f64::MAX, "1.7976931348623157e308"),
         ] {
             assert_eq!(text(|o| float64(o, value)), want);
         }
         assert_eq!(text(|o| float32(o, 0.1)), "0.1");
         assert_eq!(text(|o| float32(o, 16_777_216.0)), "16777216.0");
+        assert_eq!(text(|o| float32(o, "-202126.625".parse().unwrap_or(0.0))), "-202126.62");
+        assert_eq!(text(|o| float32(o, f32::NEG_INFINITY)), "-inf");
         for (value, want) in [(0.1, "0.1"), (65504.0, "65500.0"), (-2.0, "-2.0"), (f64::INFINITY, "inf"), (f64::NAN, "NaN")] {
             assert_eq!(text(|o| float16(o, f16::from_f64(value))), want);
         }

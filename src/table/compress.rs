@@ -79,7 +79,14 @@ pub fn write<T>(output: &mut dyn Write, compression: Compression, write: impl Fn
         Compression::None => write(output),
         Compression::Gzip => {
             let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::new(GZIP_LEVEL));
-            let done = write(&mut encoder)?;
+            let done = match write(&mut encoder) {
+                Ok(done) => done,
+                Err(error) => {
+                    // Dropped, it would end the stream, and half a table would look like a whole one.
+                    std::mem::forget(encoder);
+                    return Err(error);
+                }
+            };
             encoder.finish().map_err(failed)?;
             Ok(done)
         }
@@ -107,6 +114,21 @@ mod tests {
             let mut plain = String::new();
             reader(Box::new(Cursor::new(packed))).unwrap().read_to_string(&mut plain).unwrap();
             assert_eq!(plain, "first,second");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_failed_has_no_end() {
+        for compression in [Compression::Gzip, Compression::Zstd] {
+            let mut packed = Vec::new();
+            let failed: Result<()> = write(&mut packed, compression, |out| {
+                out.write_all(&vec![b'x'; 1 << 20]).map_err(|e| Error::io("", e))?;
+                Err(Error::malformed("half"))
+            });
+            assert!(failed.is_err());
+            let whole = reader(Box::new(Cursor::new(packed)))
+                .and_then(|mut r| r.read_to_end(&mut Vec::new()).map_err(|e| Error::io("", e)));
+            assert!(whole.is_err() || matches!(whole, Ok(0)), "{compression:?}");
         }
     }
 

@@ -70,6 +70,15 @@ fn nothing_is_sent_when_the_call_or_the_table_is_wrong() {
     ask(&place, "clients.csv", TOTAL, &["--to", "http://example.com/v1"]).fails(2, "must be https");
     place.write("empty.csv", "a,b\n1,2\n1\n");
     place.run(&["ask", "empty.csv", "-c", "a", TOTAL, "--to", &server.url()]).fails(3, "record 3");
+    let file = place.write("t.csv", "a\n1\n");
+    let t = file.to_str().unwrap();
+    let lend = |more: &[&str]| place.run(&[&["ask", t, TOTAL, "--to", &server.url()], more].concat());
+    lend(&["-c", "zz", "--missing", "ignore"]).fails(1, "no column was masked");
+    lend(&["-c", "a", "--manifest", "t.csv", "--force"]).fails(2, "is the input");
+    lend(&["-c", "a", "--save-dir", "t.csv"]).fails(2, "no folder");
+    lend(&["-c", "#1", "--no-header"]).fails(2, "--no-header");
+    lend(&["-c", "a", "--format", "ndjson"]).fails(3, "NDJSON");
+    assert_eq!(place.read("t.csv"), b"a\n1\n");
     assert_eq!(server.requests(), Vec::<String>::new());
 }
 

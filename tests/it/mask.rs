@@ -198,6 +198,8 @@ fn the_delimiter_is_found_by_the_wanted_columns() {
     }
     place.write("t.csv", "a,b;b\n1,2;3\n");
     place.run(&["mask", "t.csv", "-c", "#2", "-o", "o.csv"]).fails(2, "more than one delimiter");
+    place.write("t.csv", "a,b\n1,2\n");
+    assert_eq!(place.run(&["mask", "t.csv", "-c", "*", "-o", "-"]).ok().text(), format!("a,b\n{},{}\n", token("1"), token("2")));
     place.write("t.csv", "b\n1\n\"2;3\"\n");
     assert_eq!(
         place.run(&["mask", "t.csv", "-c", "b", "-o", "-"]).ok().text(),
@@ -251,6 +253,12 @@ fn outputs_are_never_replaced_by_accident() {
     place.run(&["mask", "t.csv", "-c", "a", "-o", "o.csv", "--force"]).ok();
     assert_eq!(place.read("o.csv"), format!("a\n{}\n", token("1")).into_bytes());
     place.run(&["mask", "t.csv", "-c", "a", "-o", "nowhere/o.csv"]).fails(3, "cannot write");
+    // A device is written to, and stays what it is.
+    place.run(&["mask", "t.csv", "-c", "a", "-o", "/dev/null", "--force"]).ok();
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    let append = fs::OpenOptions::new().append(true).open(place.path("t.csv")).unwrap();
+    let ran = place.command(&["mask", "t.csv", "-c", "a", "-o", "-"]).stdout(append).output().unwrap();
+    assert_eq!((ran.status.code(), place.read("t.csv")), (Some(2), b"a\n1\n".to_vec()));
     // Without -o: beside the input where stdout is no place for data.
     let ran = place.command(&["mask", "t.csv", "-c", "a"]).stdout(Stdio::null()).status().unwrap();
     assert!(ran.success() && place.path("t.masked.csv").exists());
@@ -268,6 +276,27 @@ fn several_files_are_written_all_or_none() {
     place.write("two.csv", "a\n1\n");
     place.run(&["mask", "one.csv", "two.csv", "-c", "a", "-o", "out"]).ok();
     assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 2);
+    place.run(&["mask", "one.csv", "./one.csv", "-c", "a", "-o", "out", "--force"]).fails(2, "two inputs");
+}
+
+#[test]
+fn no_key_of_ndjson_is_misspelt_in_silence() {
+    let place = Place::new();
+    place.write("t.ndjson", "{\"email\":\"SECRET\",\"n\":1}\n");
+    let ran = place.run(&["mask", "t.ndjson", "-c", "emial", "-o", "-"]).fails(2, "no column emial");
+    assert!(ran.out.is_empty() && ran.err.contains("hint: -c email"), "{}", ran.err);
+    let want = format!("{{\"email\":\"{}\",\"n\":1}}\n", token("SECRET"));
+    assert_eq!(place.run(&["mask", "t.ndjson", "-c", "email", "-o", "-"]).ok().text(), want);
+}
+
+#[test]
+fn names_in_messages_cannot_steer_a_terminal() {
+    let place = Place::new();
+    place.write("t.csv", "a\u{1b}[31m,b\n1,\"2\n");
+    let ran = place.run(&["mask", "t.csv", "-c", "#1", "-d", ",", "-o", "o.csv"]).fails(3, "a quote is not closed");
+    assert!(!ran.err.contains('\u{1b}'));
+    place.write("t.csv", "a\u{1b}[31m\n1\n");
+    assert!(!place.run(&["mask", "t.csv", "-c", "#1", "-o", "o.csv"]).ok().err.contains('\u{1b}'));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
-use super::layout::{Layout, fault_error, line_ends};
+use super::layout::{Layout, fault_error, line_ends, too_long};
 use super::scan::{Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
@@ -41,6 +41,8 @@ pub(super) struct Masker<'a> {
     pub ragged: Ragged,
     /// For each field its place among the masked columns.
     pub places: Vec<Option<u32>>,
+    /// Bytes that a record may have.
+    pub max_record: usize,
     /// The prefix of all tokens in the file's encoding.
     pub prefix: Vec<u8>,
 }
@@ -64,17 +66,17 @@ impl<'a> Masker<'a> {
     ///
     /// # Errors
     /// A prefix that the file's encoding lacks or its dialect would split.
-    pub(super) fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged) -> Result<Self> {
+    pub(super) fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged, max_record: usize) -> Result<Self> {
         let prefix = pseudonymiser.form().prefix();
         let splits = |b: u8| Some(b) == layout.dialect.delimiter || Some(b) == layout.dialect.quote;
-        if prefix.bytes().any(splits) {
-            return Err(Error::usage("the prefix holds the delimiter or the quote of the table"));
+        if prefix.bytes().any(splits) || prefix.bytes().next().is_some_and(|b| Some(b) == layout.dialect.comment) {
+            return Err(Error::usage("the prefix holds the delimiter or the quote of the table, or begins a comment"));
         }
         let mut places = vec![None; layout.width];
         for (place, column) in layout.columns.found.iter().enumerate() {
             places[*column] = Some(place as u32);
         }
-        Ok(Self { layout, pseudonymiser, ragged, places, prefix: layout.encoding.encode(prefix)? })
+        Ok(Self { layout, pseudonymiser, ragged, max_record, places, prefix: layout.encoding.encode(prefix)? })
     }
 
     /// Masks the whole records of a block that is believed to begin at a record's start.
@@ -167,9 +169,14 @@ impl<'a> Masker<'a> {
     fn undecodable(&self, span: &Span, cell: &[u8]) -> Error {
         let encoding = self.layout.encoding;
         let column = self.layout.columns.found[span.place as usize];
-        Error::malformed(format!("a masked cell does not decode as {}", encoding.name()))
-            .at(|p| p.column = Some(self.layout.names[column].clone()))
-            .hint(format!("--encoding {}", encoding.likely(cell)))
+        let likely = encoding.likely(cell);
+        let error = Error::malformed(format!("a masked cell does not decode as {}", encoding.name()));
+        let error = error.at(|p| p.column = Some(self.layout.names[column].clone()));
+        if likely.eq_ignore_ascii_case(encoding.name()) || encoding.unit() == 2 {
+            error
+        } else {
+            error.hint(format!("--encoding {likely}"))
+        }
     }
 }
 
@@ -186,6 +193,9 @@ struct Spans<'m> {
     known_end: usize,
     long: u64,
     short: u64,
+    /// Where the record at hand begins, with the blank lines before it.
+    start: usize,
+    too_long: bool,
     /// Fields of the record that stopped the scan.
     ragged: Option<usize>,
 }
@@ -203,6 +213,8 @@ impl<'m> Spans<'m> {
             known_end: 0,
             long: 0,
             short: 0,
+            start: 0,
+            too_long: false,
             ragged: None,
         }
     }
@@ -212,8 +224,11 @@ impl<'m> Spans<'m> {
         let error = match self.ragged {
             Some(fields) if fault == Fault::Stopped => {
                 let header = if self.masker.layout.records == 1 { "the header" } else { "the first record" };
-                Error::malformed(format!("{fields} fields where {header} has {}", self.masker.layout.width)).hint("--ragged keep")
+                let error = Error::malformed(format!("{fields} fields where {header} has {}", self.masker.layout.width));
+                // A record that is too long may have a stray delimiter within a masked cell: keeping it would show the rest.
+                if fields < self.masker.layout.width { error.hint("--ragged keep") } else { error }
             }
+            _ if self.too_long => too_long(self.masker.max_record),
             _ => fault_error(fault),
         };
         let column = self.masker.layout.names.get(self.column);
@@ -246,7 +261,12 @@ impl Visitor for Spans<'_> {
 
     #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
     #[inline(always)]
-    fn record(&mut self, end: usize, _: usize) -> bool {
+    fn record(&mut self, end: usize, next: usize) -> bool {
+        let start = std::mem::replace(&mut self.start, next);
+        if end - start > self.masker.max_record {
+            self.too_long = true;
+            return false;
+        }
         let fields = std::mem::take(&mut self.column);
         if fields != self.masker.layout.width {
             if self.masker.ragged == Ragged::Refuse {

@@ -179,6 +179,10 @@ impl Find<'_> {
         if !several_columns {
             return self.read(None);
         }
+        // A delimiter that the header does not have is none, as long as another gives several columns.
+        if fitting.iter().any(|h| h.width > 1) {
+            fitting.retain(|h| h.width > 1);
+        }
         let tried = "the delimiters , ; tab | were tried";
         match (fitting.pop(), fitting.pop(), nearest) {
             (Some(only), None, _) => Ok(Some(only)),

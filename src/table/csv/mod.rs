@@ -117,7 +117,7 @@ impl Default for CsvOptions {
 pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, job, options)?;
-    let masker = Masker::new(&layout, job.pseudonymiser, options.ragged)?;
+    let masker = Masker::new(&layout, job.pseudonymiser, options.ragged, options.max_record)?;
     let mut commit = Commit::new(&masker, output, options.max_record);
     let before = blocks.take(layout.start);
     commit.write(&before[..layout.mark])?;

@@ -21,6 +21,8 @@ use crate::policy::Missing;
 const BLOCK: usize = 1 << 20;
 /// Bytes that a line may have.
 const MAX_LINE: usize = 16 << 20;
+/// Bytes of output that are held back until every wanted key has been met.
+const HELD: usize = 16 << 20;
 /// U+FEFF at the start of a file.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -34,13 +36,20 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let names: Vec<String> = job.columns.names();
     let masker = Masker { tree: &tree, job_form: job.pseudonymiser, entries: names.len() };
     let mut blocks = Blocks::new(input, BLOCK);
-    let mut failed = |bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
+    let mut held = Vec::new();
     if blocks.look(MARK.len())?.0.starts_with(MARK) {
-        failed(&blocks.take(MARK.len()))?;
+        held = blocks.take(MARK.len());
     }
     let mut report = TableReport {
         columns: names.iter().map(|name| ColumnReport { name: name.clone(), ..ColumnReport::default() }).collect(),
         ..TableReport::default()
+    };
+    let write = |output: &mut dyn Write, bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
+    // The first lines tell which names are near a wrong one.
+    let first = record::paths(blocks.look(BLOCK)?.0);
+    let not_met = |name: &str| {
+        let unknown = job.columns.resolve(&first, Missing::Error).err();
+        unknown.unwrap_or_else(|| Error::usage(format!("no record has a key {name}")))
     };
     let (mut lines, mut met, mut left) = (0, vec![false; names.len()], Vec::new());
     pipeline::ordered(
@@ -68,7 +77,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
                     p.column = entry.map(|e| names[e].clone());
                 }));
             }
-            output.write_all(&done.out).map_err(|e| Error::io("cannot write", e))?;
+            held.append(&mut done.out);
             lines += done.lines;
             report.rows += done.records;
             for (entry, column) in report.columns.iter_mut().enumerate() {
@@ -76,15 +85,22 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
                 column.missing += done.missing[entry];
                 met[entry] |= done.masked[entry] + done.missing[entry] > 0;
             }
-            Ok(())
+            // Nothing is written before it is known that every name means something.
+            let unmet = met.iter().position(|met| !met).filter(|_| missing == Missing::Error);
+            match unmet {
+                None => write(output, &std::mem::take(&mut held)),
+                Some(entry) if held.len() > HELD => Err(not_met(&names[entry]).hint("--missing ignore")),
+                Some(_) => Ok(()),
+            }
         },
     )?;
     for (name, _) in names.iter().zip(met).filter(|(_, met)| !met) {
         match missing {
-            Missing::Error => return Err(Error::usage(format!("no record has a key {name}"))),
+            Missing::Error => return Err(not_met(name)),
             Missing::Ignore => report.missing.push(name.clone()),
         }
     }
+    write(output, &held)?;
     Ok(report)
 }
 
@@ -240,8 +256,22 @@ mod tests {
         let text = "{\"tel_1\":\"1\",\"tel_2\":\"2\",\"x\":\"3\"}\n";
         let want = format!("{{\"tel_1\":\"{}\",\"tel_2\":\"{}\",\"x\":\"3\"}}\n", token("1"), token("2"));
         assert_eq!(run(text, "tel_*,tel_1").unwrap(), want);
-        assert!(run(text, "y").unwrap_err().is_usage());
+        let error = run(text, "tel_3").unwrap_err();
+        assert!(error.is_usage() && error.hints().contains(&"-c tel_1".to_owned()), "{error}");
         assert!(run(text, "#1").unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn nothing_is_written_when_a_key_is_not_there() {
+        let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
+        let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
+        let mut out = Vec::new();
+        for columns in ["emial", "a.b", "email,x"] {
+            let job = Job { columns: &Columns::parse(columns).unwrap(), pseudonymiser: &mask, workers: 2, progress: &|_| {} };
+            let text = "{\"email\":\"SECRET\",\"a\":[{\"b\":1}]}\n".repeat(100_000);
+            assert!(super::mask(&mut text.as_bytes(), &mut out, &job, Missing::Error).unwrap_err().is_usage());
+            assert!(out.is_empty(), "{columns}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::wanted::{Here, below, elements};
 use crate::error::{Error, Result};
 use crate::mask::canonical;
+use crate::policy::{Candidate, LIST_STEP};
 
 /// A value that is to be masked.
 pub(super) struct Found {
@@ -99,6 +100,34 @@ impl Search {
         let canonical = start..self.buffer.len();
         self.found.push(Found { start: at, end: at + raw.len(), entry, canonical });
         Ok(())
+    }
+}
+
+/// The paths of the first record, for hints; none where it is not JSON.
+pub(super) fn paths(text: &[u8]) -> Vec<Candidate> {
+    let line = text.split(|b| *b == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
+    let mut paths = Vec::new();
+    if let Ok(value) = serde_json::from_slice(line) {
+        collect(&value, &mut Vec::new(), &mut paths);
+    }
+    paths
+}
+
+fn collect(value: &serde_json::Value, path: &mut Vec<String>, out: &mut Vec<Candidate>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                path.push(name.clone());
+                collect(value, path, out);
+                path.pop();
+            }
+        }
+        serde_json::Value::Array(items) => {
+            path.push(LIST_STEP.into());
+            items.first().into_iter().for_each(|item| collect(item, path, out));
+            path.pop();
+        }
+        _ => out.push(Candidate { path: path.clone(), number: 0 }),
     }
 }
 

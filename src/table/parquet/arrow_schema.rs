@@ -40,8 +40,9 @@ fn mask_field(field: &FieldRef, paths: &[&[String]]) -> FieldRef {
     let data_type = mask_type(field.data_type(), paths);
     let mut masked = Field::clone(field).with_data_type(data_type);
     if paths.iter().any(|p| p.is_empty()) {
-        // An extension type (UUID, JSON, …) says what a string is not.
-        let metadata = field.metadata().iter().filter(|(k, _)| !k.starts_with("ARROW:extension:"));
+        // An extension type (UUID, JSON, …) says what a string is not; polars lists all values of an Enum.
+        let says_what_it_was = |k: &str| k.starts_with("ARROW:extension:") || k.starts_with("_PL_ENUM");
+        let metadata = field.metadata().iter().filter(|(k, _)| !says_what_it_was(k));
         let metadata: HashMap<String, String> = metadata.map(|(k, v)| (k.clone(), v.clone())).collect();
         masked = masked.with_metadata(metadata);
     }
@@ -99,7 +100,10 @@ mod tests {
         let schema = Schema::new(vec![
             Field::new("a", DataType::Int64, false),
             Field::new("l", list, true),
-            Field::new("d", dictionary.clone(), true),
+            Field::new("d", dictionary.clone(), true).with_metadata(HashMap::from([
+                ("_PL_ENUM_VALUES2".to_owned(), "5;ALICE3;BOB".to_owned()),
+                ("k".to_owned(), "v".to_owned()),
+            ])),
             Field::new("b", DataType::Date32, true),
         ]);
         let encoded = parquet::arrow::encode_arrow_schema(&schema);
@@ -110,6 +114,7 @@ mod tests {
         let got = try_fb_to_schema(arrow_ipc::root_as_message(&bytes[8..]).unwrap().header_as_schema().unwrap()).unwrap();
         assert_eq!(got.field(0), &Field::new("a", DataType::Utf8, false));
         assert_eq!(got.field(2).data_type(), &dictionary);
+        assert!(got.field(2).metadata().iter().all(|(k, _)| k == "k"), "the values of an Enum are left");
         assert_eq!(got.field(3), schema.field(3));
         let DataType::List(element) = got.field(1).data_type() else { panic!() };
         let DataType::Struct(fields) = element.data_type() else { panic!() };

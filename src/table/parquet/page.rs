@@ -325,7 +325,9 @@ fn is_indices(encoding: i64) -> bool {
 }
 
 fn count(number: Option<i64>) -> Result<u64> {
-    number.and_then(|n| u64::try_from(n).ok()).ok_or_else(|| Error::malformed("damaged page: a negative number of values"))
+    // A signed 32-bit number by the format, whatever is written there.
+    let count = number.and_then(|n| u64::try_from(i32::try_from(n).ok()?).ok());
+    count.ok_or_else(|| Error::malformed("damaged page: an impossible number of values"))
 }
 
 fn level_bytes(inner: &Struct, id: i16) -> Result<usize> {

@@ -31,6 +31,8 @@ pub(super) struct Values<'b> {
     spans: Vec<Range<usize>>,
 }
 
+/// Values of one page in encodings that can announce any number of them without a byte for each.
+const MAX_CLAIMED: usize = 1 << 25;
 /// Bytes that the values of one page may take once decoded: delta-encoded prefixes could claim any number.
 const MAX_DECODED: usize = 1 << 29;
 
@@ -160,10 +162,8 @@ fn booleans(bytes: &[u8], encoding: i64, count: usize) -> Result<Values<'static>
         encoding::RLE => {
             let (length, rest) = bytes.split_first_chunk().ok_or_else(short)?;
             let runs = rest.get(..u32::from_le_bytes(*length) as usize).ok_or_else(short)?;
+            check_claim(count)?;
             hybrid(runs, 1, count, |v, n| {
-                if out.len() + n > MAX_DECODED {
-                    return Err(Error::malformed("damaged page: too many values"));
-                }
                 out.resize(out.len() + n, v as u8);
                 Ok(())
             })?;
@@ -233,6 +233,7 @@ fn delta_lengths(bytes: &[u8], count: usize) -> Result<Values<'_>> {
 
 /// Calls `each` for `count` numbers of `DELTA_BINARY_PACKED`; returns the bytes used.
 fn delta(bytes: &[u8], count: usize, mut each: impl FnMut(i64) -> Result<()>) -> Result<usize> {
+    check_claim(count)?;
     let mut at = 0;
     let number = |at: &mut usize| -> Result<u64> {
         let (n, used) = varint(bytes.get(*at..).ok_or_else(short)?)?;
@@ -280,10 +281,86 @@ fn delta(bytes: &[u8], count: usize, mut each: impl FnMut(i64) -> Result<()>) ->
     Ok(at)
 }
 
+fn check_claim(count: usize) -> Result<()> {
+    if count > MAX_CLAIMED {
+        return Err(Error::unsupported(format!("a page of more than {MAX_CLAIMED} values")));
+    }
+    Ok(())
+}
+
 /// The number of `width` bits from bit `at` on, lowest first.
 fn bits(bytes: &[u8], at: usize, width: u8) -> u64 {
     let first = at / 8;
     let last = (at + usize::from(width)).div_ceil(8);
     let wide = bytes[first..last].iter().rev().fold(0u128, |n, b| n << 8 | u128::from(*b));
     (wide >> (at % 8)) as u64 & u64::MAX.checked_shr(64 - u32::from(width)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(bytes: &[u8], encoding: i64, physical: Physical, meaning: Meaning, count: usize) -> Result<Vec<String>> {
+        let values = canonical_values(bytes, encoding, physical, meaning, count)?;
+        Ok(values.slices().iter().map(|v| String::from_utf8_lossy(v).into_owned()).collect())
+    }
+
+    #[test]
+    fn carriers_in_plain() {
+        let int = |n: i32| n.to_le_bytes();
+        let (signed, unsigned) = (Meaning::Signed, Meaning::Unsigned);
+        assert_eq!(texts(&int(-7), encoding::PLAIN, Physical::Int32, signed, 1).unwrap(), ["-7"]);
+        assert_eq!(texts(&int(-1), encoding::PLAIN, Physical::Int32, unsigned, 1).unwrap(), ["4294967295"]);
+        assert_eq!(texts(&int(-50), encoding::PLAIN, Physical::Int32, Meaning::Decimal(2), 1).unwrap(), ["-0.50"]);
+        assert_eq!(texts(&[0xff, 0xce], encoding::PLAIN, Physical::Fixed(2), Meaning::Decimal(2), 1).unwrap(), ["-0.50"]);
+        assert_eq!(texts(&[0b101], encoding::PLAIN, Physical::Boolean, Meaning::Boolean, 3).unwrap(), ["true", "false", "true"]);
+        assert_eq!(texts(b"\x02\0\0\0ab\0\0\0\0", encoding::PLAIN, Physical::ByteArray, Meaning::Text, 2).unwrap(), ["ab", ""]);
+        assert!(texts(b"\x01\0\0\0\xff", encoding::PLAIN, Physical::ByteArray, Meaning::Text, 1).is_err());
+    }
+
+    #[test]
+    fn split_streams_and_deltas() {
+        let split = [1, 2, 0, 0, 0, 0, 0, 0xff];
+        assert_eq!(texts(&split, encoding::BYTE_STREAM_SPLIT, Physical::Int32, Meaning::Signed, 2).unwrap(), ["1", "-16777214"]);
+        // Block of 128, 4 miniblocks, 5 values 1 to 5 (Encodings.md, example 1): all deltas are 1, so no bits.
+        let delta = [128, 1, 4, 5, 2, 2, 0, 0, 0, 0];
+        assert_eq!(
+            texts(&delta, encoding::DELTA_BINARY_PACKED, Physical::Int64, Meaning::Signed, 5).unwrap(),
+            ["1", "2", "3", "4", "5"]
+        );
+    }
+
+    #[test]
+    fn numbers_of_values_that_are_only_claimed_take_no_memory() {
+        let many = 1 << 30;
+        let delta = [128, 1, 4, 0x80, 0x80, 0x80, 0x80, 4, 0, 0, 0, 0, 0, 0];
+        assert!(texts(&delta, encoding::DELTA_BINARY_PACKED, Physical::Int64, Meaning::Signed, many).is_err());
+        assert!(
+            texts(&[6, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 7, 1], encoding::RLE, Physical::Boolean, Meaning::Boolean, many).is_err()
+        );
+        for (encoding, physical) in [
+            (encoding::PLAIN, Physical::Int32),
+            (encoding::PLAIN, Physical::ByteArray),
+            (encoding::BYTE_STREAM_SPLIT, Physical::Int64),
+        ] {
+            assert!(texts(&[0; 16], encoding, physical, Meaning::Binary, many).is_err());
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic() {
+        let mut seed = 7u32;
+        let mut random = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 24) as u8
+        };
+        for round in 0..20_000 {
+            let bytes: Vec<u8> = (0..round % 40).map(|_| random() >> (round % 5)).collect();
+            for encoding in 0..10 {
+                for physical in [Physical::ByteArray, Physical::Int32, Physical::Int96, Physical::Boolean, Physical::Fixed(3)] {
+                    let _ = texts(&bytes, encoding, physical, Meaning::Binary, usize::from(random()) % 50);
+                }
+            }
+        }
+    }
 }
