@@ -63,6 +63,7 @@ impl Source {
         let mut start = [0; 4];
         let n = file.read(&mut start).map_err(failed)?;
         std::io::Seek::rewind(&mut file).map_err(failed)?;
+        Format::refuse_foreign(&start[..n]).map_err(|e| e.in_file(path))?;
         let format = format.or_else(|| Format::from_name(path)).unwrap_or_else(|| Format::from_magic(&start[..n]));
         let compression = Compression::from_magic(&start[..n]);
         Ok(Self { name: path.to_owned(), input: Input::File(file), format, compression, size: Some(metadata.len()) })

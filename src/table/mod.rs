@@ -109,6 +109,19 @@ impl Format {
         if start.starts_with(parquet::MAGIC) { Self::Parquet } else { Self::Csv }
     }
 
+    /// Refuses a file whose first four bytes are those of a format that hmask does not read, before it is taken for text.
+    ///
+    /// # Errors
+    /// Arrow IPC, and zip archives such as Excel's.
+    pub fn refuse_foreign(start: &[u8]) -> Result<()> {
+        let what = match start {
+            b"ARRO" => "an Arrow IPC file",
+            b"PK\x03\x04" => "an Excel workbook or another zip archive",
+            _ => return Ok(()),
+        };
+        Err(Error::unsupported(format!("{what} is not supported yet; CSV, NDJSON and Parquet are")))
+    }
+
     /// The ending of a file of this format.
     pub fn extension(self) -> &'static str {
         match self {
