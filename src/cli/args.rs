@@ -194,8 +194,8 @@ pub(super) struct TableArgs {
     #[arg(long)]
     pub drop_preamble: bool,
     /// Bytes that a record of a CSV may have
-    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
-    pub max_record: usize,
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    pub max_record: u32,
     /// Records with another number of fields than the header: refuse the file, or keep them without surplus fields
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub ragged: RaggedArg,
@@ -296,7 +296,7 @@ impl TableArgs {
             no_header: self.no_header,
             skip_lines: self.skip_lines,
             drop_preamble: self.drop_preamble,
-            max_record: self.max_record,
+            max_record: self.max_record as usize,
             ragged: match self.ragged {
                 RaggedArg::Refuse => Ragged::Refuse,
                 RaggedArg::Keep => Ragged::Keep,

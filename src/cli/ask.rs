@@ -81,7 +81,10 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let masked = mask(args, printer)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
-    let (outcome, api) = runtime.block_on(lend(args, endpoint, &masked, printer))?;
+    let lent = runtime.block_on(lend(args, endpoint, &masked, printer));
+    // A query or a look-up of a name that is still at work must not hold up what is to be said.
+    runtime.shutdown_background();
+    let (outcome, api) = lent?;
     finish(&Ended { masked: &masked, outcome, api, started }, manifest, printer)
 }
 
@@ -189,10 +192,12 @@ async fn lend(args: &AskArgs, endpoint: Option<Endpoint>, masked: &Masked, print
         () = signalled(signals, 2, || {}) => {
             // A second signal: the user will not wait for the deletion.
             let live = live.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
-            return Err(Error::new(ErrorKind::Live(format!("interrupted twice; these may still be live: {live}"))));
+            return Err(Error::new(ErrorKind::Live(format!("interrupted twice; these may still be live: {live}, and whatever is named hmask-{}", printer.task()))));
         }
     };
-    process::stop_lending();
+    if outcome.returned.is_complete() {
+        process::stop_lending();
+    }
     if let Some(local) = local {
         local::stop(local).await;
     }
@@ -233,6 +238,10 @@ fn finish(ended: &Ended<'_>, manifest: Option<Staged>, printer: &Printer) -> Res
         Ok(answered) => Some(answered.text.as_str()),
         Err(error) => error.answer(),
     };
+    if !returned.is_complete() {
+        // Before anything that could wait for a reader.
+        printer.error(&ended.live(printer.task()));
+    }
     let shown = words.map_or(Ok(()), show);
     for thing in &returned.gone {
         printer.info(&format!("deleted, and confirmed gone: {thing}"));
@@ -249,7 +258,7 @@ fn finish(ended: &Ended<'_>, manifest: Option<Staged>, printer: &Printer) -> Res
                 printer.error(error);
             }
         });
-        return Err(ended.live(printer.task()));
+        return Ok(super::exit_code(&ended.live(printer.task())));
     }
     if let Err(error) = answered {
         printer.error(error);

@@ -57,7 +57,7 @@ pub(super) fn read(args: &KeyArgs, printer: &Printer) -> Result<HeldKey> {
         KeyArgs { key_fd: Some(fd), .. } => from_descriptor(*fd)?,
         KeyArgs { key_command: Some(command), .. } => from_command(command, args)?,
         KeyArgs { key_env: Some(name), .. } => {
-            from_variable(name).ok_or_else(|| no_key(&format!("the variable {name} is not set")))?
+            from_variable(name).ok_or_else(|| no_key("the variable that --key-env names is not set"))?
         }
         _ => from_default_variables()?,
     };

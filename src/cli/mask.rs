@@ -10,7 +10,7 @@ use hmask::table::{self, Job, TableReport};
 use hmask::{Columns, Error, Pseudonymiser, Result, Scope, pipeline};
 
 use super::args::{FormArgs, KeyArgs, MaskArgs, RunArgs, TableArgs};
-use super::io::{Sink, Source, create, default_output, is_dash, progress, stdout_takes_data};
+use super::io::{Sink, Source, create, default_output, is_dash, progress, same_file, stdout_takes_data};
 use super::key;
 use super::print::Printer;
 
@@ -69,6 +69,11 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
     let targets = targets(args)?;
     if let Some(twice) = (1..targets.len()).find(|i| targets[..*i].contains(&targets[*i]) && !is_dash(&targets[*i])) {
         return Err(Error::usage(format!("two inputs would be written to {}", targets[twice].display())));
+    }
+    for (target, input) in targets.iter().flat_map(|t| args.files.iter().map(move |f| (t, f))) {
+        if !is_dash(target) && same_file(target, input) {
+            return Err(Error::usage(format!("{} is the input", target.display())).hint("-o OTHER"));
+        }
     }
     let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
     let mut finished = Vec::new();

@@ -178,6 +178,11 @@ impl Client {
             Ok(())
         });
         let (status, retry_after) = sent.await?;
+        // Some gateways repeat the token in their errors.
+        let token = self.endpoint.token.as_bytes();
+        while let Some(at) = received.windows(token.len()).position(|w| w == token) {
+            received.splice(at..at + token.len(), *b"***");
+        }
         Ok(Answer { status, body: received, retry_after })
     }
 
@@ -236,6 +241,16 @@ impl Answer {
             _ => format!("status {}", self.status),
         };
         text.chars().filter(|c| !c.is_control()).take(MAX).collect()
+    }
+
+    /// The status, and the service's code for its error: nothing that could quote a table.
+    pub fn code(&self) -> String {
+        let body: serde_json::Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let plain = |code: &str| code.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(60).collect::<String>();
+        match body["error"]["code"].as_str().map(plain) {
+            Some(code) if self.status != 401 => format!("status {} ({code})", self.status),
+            _ => format!("status {}", self.status),
+        }
     }
 
     /// Whether the same request may be sent again: nothing was carried out, and it is not for want of money.

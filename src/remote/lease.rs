@@ -25,6 +25,8 @@ pub struct Lease<'a> {
     things: Vec<Thing>,
     /// Whether a request may have made something whose id we never saw.
     doubt: bool,
+    /// Whether there ever was such a request: what it made may show only later.
+    doubted: bool,
     /// How long the return may be tried.
     patience: Duration,
 }
@@ -40,6 +42,8 @@ pub struct Return {
     pub unknown: Option<String>,
 }
 
+/// The pauses before each look for what a request of unknown outcome may have made.
+const LOOKS: [u64; 3] = [0, 500, 1500];
 /// The pauses between two tries, the last one again and again.
 const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
 
@@ -52,6 +56,7 @@ impl<'a> Lease<'a> {
             container_name: container_name.to_owned(),
             things: Vec::new(),
             doubt: false,
+            doubted: false,
             patience,
         }
     }
@@ -84,6 +89,7 @@ impl<'a> Lease<'a> {
     /// # Errors
     /// What stands between us and certainty.
     pub async fn reconcile(&mut self) -> Result<(), String> {
+        self.doubted = true;
         let orphans = self.orphans().await?;
         for thing in orphans {
             self.delete(&thing).await?;
@@ -109,10 +115,17 @@ impl<'a> Lease<'a> {
     /// Deletes everything and makes sure that it is gone. Never fails: what could not be done is in the result.
     pub async fn give_back(mut self) -> Return {
         let mut result = Return::default();
-        if self.doubt {
-            match self.orphans_patiently().await {
-                Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
-                Err(why) => result.unknown = Some(why),
+        if self.doubt || self.doubted {
+            // One list that does not have it is no proof yet.
+            for pause in LOOKS.map(Duration::from_millis) {
+                tokio::time::sleep(pause).await;
+                match self.orphans_patiently().await {
+                    Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
+                    Err(why) => {
+                        result.unknown = Some(why);
+                        break;
+                    }
+                }
             }
         }
         // Containers first: the code in them may still be at work on the file.
@@ -135,7 +148,8 @@ impl<'a> Lease<'a> {
     async fn orphans_patiently(&self) -> Result<Vec<Thing>, String> {
         let start = Instant::now();
         for pause in pauses() {
-            match self.orphans().await {
+            let late = |_| Err("the list does not end in time".into());
+            match tokio::time::timeout(self.patience, self.orphans()).await.unwrap_or_else(late) {
                 Ok(orphans) => return Ok(orphans),
                 Err(why) if start.elapsed() + pause > self.patience => return Err(why),
                 Err(_) => tokio::time::sleep(pause).await,
@@ -167,8 +181,6 @@ impl<'a> Lease<'a> {
     async fn try_once(&self, path: &str, thing: &Thing, state: &mut Deletion) -> Result<Option<String>, Failure> {
         if *state != Deletion::Answered {
             let why = match self.api.delete(path).await {
-                // Once it was seen after a deletion, only a look that does not find it counts.
-                Ok(answer) if thing.is_gone(&answer) && *state == Deletion::NotYet => return Ok(None),
                 Ok(answer) if answer.is_success() || thing.is_gone(&answer) => None,
                 Ok(answer) => Some(answer.reason()),
                 Err(failure) => Some(failure.to_string()),
@@ -211,6 +223,12 @@ impl Thing {
             Self::Container(id) => container_path(id),
             Self::Response(id) => response_path(id),
         }
+    }
+
+    /// Whether its id can be one: a path of its own, and not that of a list.
+    pub fn is_named(&self) -> bool {
+        let (Self::File(id) | Self::Container(id) | Self::Response(id)) = self;
+        !id.is_empty() && !id.starts_with('.')
     }
 
     /// Whether an answer says that the thing does not exist: 404; for a container also that it is expired or deleted.

@@ -109,6 +109,9 @@ impl Loan<'_> {
         let container = self.make_container(lease, container_name, &upload.id).await?;
         (self.tell)(Event::Asked);
         let response = self.ask(&container).await?;
+        if let Some(id) = &response.stored {
+            lease.note(Thing::Response(id.clone()));
+        }
         for id in &response.containers {
             lease.note(Thing::Container(id.clone()));
         }
@@ -158,10 +161,11 @@ impl Loan<'_> {
         for n in 1.. {
             lease.doubt();
             let error = match call().await {
-                Ok(object) => {
+                Ok(object) if made(&object).is_named() => {
                     lease.settle(Some(made(&object)));
                     return Ok(object);
                 }
+                Ok(_) => CallError::Unknown("an answer with an id that is none".into()),
                 Err(error) => error,
             };
             let again = match &error {
@@ -189,7 +193,7 @@ impl Loan<'_> {
 
     /// The expiry that was granted, if all is as it should be.
     fn check_upload(&self, upload: &FileObject) -> Result<u64> {
-        if upload.bytes.is_some_and(|n| n != self.cleared.bytes()) {
+        if upload.bytes != Some(self.cleared.bytes()) {
             return Err(Error::remote("another number of bytes arrived than was sent"));
         }
         let granted = upload.expires_at.zip(upload.created_at).map(|(end, start)| end.checked_sub(start));
@@ -215,14 +219,18 @@ impl Loan<'_> {
                     tokio::time::sleep(pause(n, answer.retry_after)).await;
                 }
                 _ => {
-                    let failed = Error::remote(format!("the question failed: {error}"));
+                    // What is said about a question can quote the table: it goes where the answer would.
                     return Err(match &error {
-                        CallError::Refused(answer) if answer.status == 401 => failed.hint("export OPENAI_API_KEY=…"),
-                        _ => failed,
+                        CallError::Refused(answer) => {
+                            let failed = Error::remote(format!("the question failed: {}", answer.code()));
+                            let failed = if answer.status == 401 { failed.hint("export OPENAI_API_KEY=…") } else { failed };
+                            failed.with_answer(Some(answer.reason()))
+                        }
+                        _ => Error::remote(format!("the question failed: {error}")),
                     });
                 }
             }
-            (self.tell)(Event::Again(&error.to_string()));
+            (self.tell)(Event::Again("the service is busy"));
         }
         unreachable!("the last try returns")
     }

@@ -270,9 +270,10 @@ impl OpenAi {
             };
             let mut page: List<T> = parse(self.client.send(Method::GET, &path, SMALL, |r| r).await)?;
             all.append(&mut page.data);
-            match page.last_id.filter(|id| page.has_more && after.as_ref() != Some(id)) {
-                Some(id) => after = Some(id),
-                None => return Ok(all),
+            match page.last_id {
+                _ if !page.has_more => return Ok(all),
+                Some(id) if after.as_ref() != Some(&id) => after = Some(id),
+                _ => return Err(CallError::Unknown("a list has more, but does not say behind what".into())),
             }
         }
         Err(CallError::Unknown("a list does not end".into()))
@@ -363,7 +364,7 @@ fn parse<T: for<'de> Deserialize<'de>>(answer: Result<Answer, Failure>) -> Resul
     if !answer.is_success() {
         // A 5xx may come from a proxy after the service has done its work.
         return Err(if answer.status >= 500 && answer.status != 503 {
-            CallError::Unknown(answer.reason())
+            CallError::Unknown(answer.code())
         } else {
             CallError::Refused(answer)
         });

@@ -24,6 +24,8 @@ pub struct Response {
     pub message: Option<String>,
     /// All containers that it names, once each.
     pub containers: Vec<String>,
+    /// Its id, where the service says that it was stored, though that was not asked for.
+    pub stored: Option<String>,
     /// Cited files: container and file id.
     pub citations: Vec<(String, String)>,
 }
@@ -65,7 +67,8 @@ impl Response {
                 Status::Failed(plain(reason.or(status).unwrap_or("unknown")))
             }
         };
-        Self { status, text, message: response["error"]["message"].as_str().map(str::to_owned), containers, citations }
+        let stored = response["id"].as_str().filter(|_| response["store"] == true).map(str::to_owned);
+        Self { stored, status, text, message: response["error"]["message"].as_str().map(str::to_owned), containers, citations }
     }
 }
 

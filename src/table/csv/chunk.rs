@@ -1,7 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
 use super::layout::{Layout, fault_error, line_ends, too_long};
-use super::scan::{Fault, Field, Scanned, Visitor};
+use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag};
 use crate::table::blocks::Block;
@@ -68,7 +68,8 @@ impl<'a> Masker<'a> {
     /// A prefix that the file's encoding lacks or its dialect would split.
     pub(super) fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged, max_record: usize) -> Result<Self> {
         let prefix = pseudonymiser.form().prefix();
-        let splits = |b: u8| Some(b) == layout.dialect.delimiter || Some(b) == layout.dialect.quote;
+        let Dialect { delimiter, quote, escape, .. } = layout.dialect;
+        let splits = |b: u8| [delimiter, quote, escape].contains(&Some(b));
         if prefix.bytes().any(splits) || prefix.bytes().next().is_some_and(|b| Some(b) == layout.dialect.comment) {
             return Err(Error::usage("the prefix holds the delimiter or the quote of the table, or begins a comment"));
         }
@@ -224,9 +225,8 @@ impl<'m> Spans<'m> {
         let error = match self.ragged {
             Some(fields) if fault == Fault::Stopped => {
                 let header = if self.masker.layout.records == 1 { "the header" } else { "the first record" };
-                let error = Error::malformed(format!("{fields} fields where {header} has {}", self.masker.layout.width));
-                // A record that is too long may have a stray delimiter within a masked cell: keeping it would show the rest.
-                if fields < self.masker.layout.width { error.hint("--ragged keep") } else { error }
+                // No hint at --ragged keep: a delimiter too many or too few may have moved a masked value to another column.
+                Error::malformed(format!("{fields} fields where {header} has {}", self.masker.layout.width))
             }
             _ if self.too_long => too_long(self.masker.max_record),
             _ => fault_error(fault),

@@ -59,7 +59,10 @@ impl Layout {
             return if last { Err(Error::usage("the file has fewer lines than --skip-lines")) } else { Ok(Found::NeedMore) };
         };
         // Excel's first line says which delimiter the rest has.
-        let named = separator_line(&text[skipped..]);
+        let certain = |b: u8| {
+            b.is_ascii() && encoding.keeps_apart(b) && ![options.quote, options.escape, options.comment].contains(&Some(b))
+        };
+        let named = separator_line(&text[skipped..]).filter(|(separator, _)| certain(*separator));
         let (separator, skipped) = named.map_or((None, skipped), |(separator, length)| (Some(separator), skipped + length));
         let body = &text[skipped..];
         let raw = &start[mark + skipped * encoding.unit()..whole];

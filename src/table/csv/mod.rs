@@ -84,8 +84,9 @@ impl CsvOptions {
         if (1..roles.len()).any(|i| roles[i..].contains(&roles[i - 1])) {
             return Err(Error::usage("delimiter, quote, escape and comment must differ"));
         }
-        if self.delimiter.is_some_and(|d| !self.encoding.keeps_apart(d)) {
-            return Err(Error::usage(format!("this delimiter is not certain in {}", self.encoding.name())));
+        if let Some(role) = roles.iter().find(|b| !self.encoding.keeps_apart(**b)) {
+            let (role, encoding) = (char::from(*role), self.encoding.name());
+            return Err(Error::usage(format!("{role:?} can be half of another character in {encoding}")));
         }
         Ok(self)
     }

@@ -262,13 +262,25 @@ mod tests {
     }
 
     #[test]
+    fn a_wanted_path_of_another_shape_is_no_way_out() {
+        for (columns, bad) in
+            [("t[]", "{\"t\":\"S\"}"), ("c.e", "{\"c\":[{\"e\":\"S\"}]}"), ("c.e", "{\"c\":\"S\"}"), ("t[]", "{\"t\":[[\"S\"]]}")]
+        {
+            let good = "{\"t\":[\"1\"],\"c\":{\"e\":\"1\"}}\n";
+            let error = run(&format!("{good}{bad}\n"), columns).unwrap_err();
+            assert_eq!(error.position().line, Some(2), "{columns} {bad}: {error}");
+            assert!(run(&format!("{good}{{\"t\":null,\"c\":null}}\n{{}}\n"), columns).is_ok());
+        }
+    }
+
+    #[test]
     fn nothing_is_written_when_a_key_is_not_there() {
         let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
         let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
         let mut out = Vec::new();
-        for columns in ["emial", "a.b", "email,x"] {
+        for columns in ["emial", "a.x", "email,x"] {
             let job = Job { columns: &Columns::parse(columns).unwrap(), pseudonymiser: &mask, workers: 2, progress: &|_| {} };
-            let text = "{\"email\":\"SECRET\",\"a\":[{\"b\":1}]}\n".repeat(100_000);
+            let text = "{\"email\":\"SECRET\",\"a\":{\"b\":1}}\n".repeat(100_000);
             assert!(super::mask(&mut text.as_bytes(), &mut out, &job, Missing::Error).unwrap_err().is_usage());
             assert!(out.is_empty(), "{columns}");
         }

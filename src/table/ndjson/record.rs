@@ -48,14 +48,15 @@ impl Search {
 
     fn value(&mut self, record: &str, raw: &str, here: &Here<'_>) -> Result<()> {
         match raw.as_bytes().first() {
-            Some(b'{') => {
+            Some(b'n') => {}
+            Some(b'{') if here.iter().any(|node| node.has_members()) => {
                 for (key, value) in members(raw)? {
                     let mut ends = Vec::new();
                     let next = below(here, &key, &mut ends);
                     self.child(record, value.get(), &next, &ends)?;
                 }
             }
-            Some(b'[') => {
+            Some(b'[') if here.iter().any(|node| node.has_elements()) => {
                 let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(|e| damaged(&e))?;
                 let mut ends = Vec::new();
                 let next = elements(here, &mut ends);
@@ -63,7 +64,8 @@ impl Search {
                     self.child(record, item.get(), &next, &ends)?;
                 }
             }
-            _ => {}
+            // Something is wanted within this value, which has another shape: passing it on would pass it in clear.
+            _ => return Err(Error::unsupported("a value within a wanted path has another shape than the path")),
         }
         Ok(())
     }

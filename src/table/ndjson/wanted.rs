@@ -36,6 +36,16 @@ impl Node {
         Ok(root)
     }
 
+    /// Whether anything is wanted of the members of an object here.
+    pub(super) fn has_members(&self) -> bool {
+        !self.children.is_empty() || !self.globs.is_empty()
+    }
+
+    /// Whether anything is wanted of the elements of a list here.
+    pub(super) fn has_elements(&self) -> bool {
+        self.elements.is_some()
+    }
+
     fn add(&mut self, steps: &[String], entry: usize) {
         let Some((step, rest)) = steps.split_first() else { return self.ends.push(entry) };
         if step == LIST_STEP {

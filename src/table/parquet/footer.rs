@@ -60,7 +60,6 @@ pub(super) mod group {
 /// Fields of `FileMetaData`.
 mod file {
     pub(super) const SCHEMA: i16 = 2;
-    pub(super) const NUM_ROWS: i16 = 3;
     pub(super) const ROW_GROUPS: i16 = 4;
     pub(super) const KEY_VALUES: i16 = 5;
     pub(super) const CREATED_BY: i16 = 6;
@@ -131,9 +130,37 @@ impl Footer {
         self.metadata.structs(file::ROW_GROUPS)
     }
 
-    /// Rows of the file, as the footer says.
+    /// Rows of the file: those of its row groups.
     pub(super) fn rows(&self) -> u64 {
-        self.metadata.int(file::NUM_ROWS).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
+        let rows = self.groups().map(|g| g.int(group::NUM_ROWS).and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
+        rows.fold(0, u64::saturating_add)
+    }
+
+    /// Makes sure that no chunk lies over a masked one: its copy would take originals along.
+    ///
+    /// # Errors
+    /// Such a chunk.
+    pub(super) fn check_overlaps(&self, masked: &[usize]) -> Result<()> {
+        let mut spans = Vec::new();
+        for group in self.groups() {
+            for (column, chunk) in group.structs(group::COLUMNS).enumerate() {
+                let Some(metadata) = chunk.structure(chunk::METADATA) else { continue };
+                let (start, size) = self.span(metadata)?;
+                spans.push((start, start + size, masked.contains(&column)));
+            }
+        }
+        spans.retain(|(start, end, _)| start < end);
+        spans.sort_unstable();
+        // How far the masked and the other chunks before reach.
+        let (mut masked_end, mut other_end) = (0, 0);
+        for (start, end, is_masked) in spans {
+            if start < masked_end || is_masked && start < other_end {
+                return Err(Error::malformed("damaged footer: column chunks lie over each other"));
+            }
+            let reach = if is_masked { &mut masked_end } else { &mut other_end };
+            *reach = end.max(*reach);
+        }
+        Ok(())
     }
 
     /// The schema element of a leaf.
@@ -213,6 +240,13 @@ impl Footer {
                 lost |= changed.is_none();
                 changed.map(|v| entry.set(2, Value::Binary(v))).is_some()
             });
+        }
+        for key in self.metadata.structs(file::KEY_VALUES).filter_map(|e| e.binary(1)) {
+            // Spark's attributes list the labels of an index, Hugging Face's features those of a class, GeoParquet's a box.
+            let telling: [&[u8]; 3] = [b"org.apache.spark.sql.parquet.row.metadata", b"huggingface", b"geo"];
+            if telling.contains(&key) {
+                warnings.push(format!("the metadata {} was kept; it can list values", String::from_utf8_lossy(key)));
+            }
         }
         if lost {
             warnings.push("the Arrow schema in the metadata does not read and was left out".into());

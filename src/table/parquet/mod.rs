@@ -42,6 +42,7 @@ pub fn mask(input: &File, output: &mut dyn Write, job: &Job<'_>, missing: Missin
     let candidates: Vec<_> = footer.leaves.iter().map(|l| l.candidate.clone()).collect();
     let resolved = job.columns.resolve(&candidates, missing)?;
     let masked = resolved.found;
+    footer.check_overlaps(&masked)?;
     let mut plan = Plan { groups: footer.groups().cloned().collect(), masked: &masked, kinds: Vec::new() };
     for leaf in masked.iter().map(|i| &footer.leaves[*i]) {
         let element = footer.element(leaf);

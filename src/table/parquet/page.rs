@@ -101,8 +101,9 @@ impl Chunk<'_> {
         };
         let tokens = self.tokens(&plain, encoding, count as usize)?;
         let mut header = header.clone();
+        header.keep(&[1, 2, 3, 4, 7]);
         if let Some(Value::Struct(inner)) = header.get_mut(7) {
-            inner.remove(3); // tokens are not sorted as the values were
+            inner.keep(&[1, 2]); // tokens are not sorted as the values were
         }
         let mut masked = self.close(header, &[], &tokens.plain, body.len())?;
         (masked.kind, masked.encoding) = (page_type::DICTIONARY, inner.int(2).unwrap_or(encoding::PLAIN));
@@ -123,8 +124,10 @@ impl Chunk<'_> {
         let plain = self.open(header, body, raw_levels)?;
         let parts = if v2 { self.parts_v2(inner, &plain)? } else { self.parts_v1(inner, &plain)? };
         let mut header = header.clone();
+        header.keep(&[1, 2, 3, 4, field]);
         let inner = header.get_mut(field).and_then(Value::as_struct_mut).ok_or_else(short)?;
-        inner.remove(if v2 { 8 } else { 5 }); // statistics of originals
+        // Not the statistics, which are originals, nor what is not known to hold none.
+        inner.keep(if v2 { &[1, 2, 3, 4, 5, 6, 7] } else { &[1, 2, 3, 4] });
         let mut masked = match parts.encoding {
             encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
                 let (masked, bounds) = indices(&parts, dictionary)?;
@@ -133,7 +136,10 @@ impl Chunk<'_> {
             // Nothing to replace, but the encoding may be one that no text has.
             _ if parts.present == 0 => {
                 inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
-                keep(&header, body)
+                if v2 {
+                    inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
+                }
+                self.close(header, parts.levels, &[], raw_levels)?
             }
             _ => {
                 let tokens = self.tokens(parts.values, parts.encoding, parts.present)?;

@@ -104,7 +104,7 @@ impl<'a> Sink<'a> {
             let (mut index, _) = Struct::read(&bytes).ok()?;
             for location in index.list_mut(1)? {
                 let offset = location.as_struct_mut()?;
-                offset.set(1, Value::i64(offset.int(1)? + by));
+                offset.set(1, Value::i64(offset.int(1)?.checked_add(by)?));
             }
             let mut out = Vec::new();
             index.write(&mut out);
@@ -214,8 +214,8 @@ impl<'a> Sink<'a> {
         let sums = (0..self.footer.leaves.len()).map(|column| metadata(&self.groups, Place { group, column }));
         let (mut plain, mut packed, mut first) = (0, 0, None);
         for m in sums {
-            plain += m.int(column::UNCOMPRESSED_SIZE).unwrap_or(0);
-            packed += m.int(column::COMPRESSED_SIZE).unwrap_or(0);
+            plain = i64::saturating_add(plain, m.int(column::UNCOMPRESSED_SIZE).unwrap_or(0));
+            packed = i64::saturating_add(packed, m.int(column::COMPRESSED_SIZE).unwrap_or(0));
             first = first.or(chunk_start(m));
         }
         let masked = self.masked;

@@ -192,6 +192,11 @@ impl Struct {
         self
     }
 
+    /// Takes all fields out but these.
+    pub(super) fn keep(&mut self, ids: &[i16]) {
+        self.0.retain(|(id, _)| ids.contains(id));
+    }
+
     /// Takes a field out.
     pub(super) fn remove(&mut self, id: i16) {
         self.0.retain(|(i, _)| *i != id);
@@ -328,6 +333,10 @@ impl<'b> Reader<'b> {
                 delta => last.checked_add(delta.into()),
             };
             last = id.ok_or_else(|| Error::malformed("damaged metadata: a field number out of range"))?;
+            if fields.iter().any(|(id, _)| *id == last) {
+                // Readers do not agree which of two counts.
+                return Err(Error::malformed("damaged metadata: a field that comes twice"));
+            }
             let value = match head & 15 {
                 TRUE => Value::Bool(true),
                 FALSE => Value::Bool(false),

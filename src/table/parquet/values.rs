@@ -32,7 +32,9 @@ pub(super) struct Values<'b> {
 }
 
 /// Values of one page in encodings that can announce any number of them without a byte for each.
-const MAX_CLAIMED: usize = 1 << 25;
+const MAX_CLAIMED: usize = 1 << 22;
+/// Bytes that no decimal has.
+const MAX_DECIMAL: usize = 4097;
 /// Bytes that the values of one page may take once decoded: delta-encoded prefixes could claim any number.
 const MAX_DECODED: usize = 1 << 29;
 
@@ -111,6 +113,7 @@ fn one(value: &[u8], meaning: Meaning, out: &mut Vec<u8>) -> Result<()> {
         }
         (Meaning::Timestamp(unit, utc), _) => canonical::timestamp(out, signed(value), unit, utc),
         (Meaning::Int96, _) => canonical::int96(out, value.first_chunk().ok_or_else(short)?),
+        (Meaning::Decimal(_), MAX_DECIMAL..) => return Err(Error::unsupported("a decimal of more than 4096 bytes")),
         (Meaning::Decimal(scale), _) => canonical::decimal(out, value, scale),
         (Meaning::Float, 4) => canonical::float32(out, f32::from_bits(signed(value) as u32)),
         (Meaning::Float, _) => canonical::float64(out, f64::from_bits(signed(value) as u64)),
