@@ -346,17 +346,17 @@ mod local {
     use hmask::remote::client::Endpoint;
     use hmask::{Error, Result};
 
-    pub enum Sandbox {}
+    pub(super) enum Sandbox {}
 
-    pub async fn start() -> Result<Sandbox> {
+    pub(super) async fn start() -> Result<Sandbox> {
         std::future::ready(Err(Error::usage("this build has no embedded endpoint (feature analyse)"))).await
     }
 
-    pub fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
+    pub(super) fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
         match *sandbox {}
     }
 
-    pub async fn stop(sandbox: Sandbox) {
+    pub(super) async fn stop(sandbox: Sandbox) {
         match sandbox {}
     }
 }

@@ -12,6 +12,7 @@ mod process;
 #[cfg(feature = "analyse")]
 mod sandbox;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -20,12 +21,16 @@ use clap::{CommandFactory, Parser};
 use hmask::{Error, ErrorKind, Result};
 use print::Printer;
 
+/// Exit code after a panic: the input could not be handled, and no output exists.
+const INTERNAL: u8 = 3;
+
 /// Runs the program: never panics outwards, and leaves nothing behind.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);
-    match run(cli, &printer) {
+    // What is staged or lent is given back on the way out of a panic, too.
+    match catch_unwind(AssertUnwindSafe(|| run(cli, &printer))).unwrap_or(Ok(ExitCode::from(INTERNAL))) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);

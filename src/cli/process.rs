@@ -1,5 +1,6 @@
 //! The process as a whole: no core dumps, no peeking by others, nothing left at a signal.
 
+use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +14,13 @@ static INTERRUPTED: OnceLock<tokio::sync::watch::Sender<u32>> = OnceLock::new();
 /// Exit code after a signal.
 const INTERRUPTED_CODE: i32 = 130;
 
-/// Switches core dumps off and takes over the signals that end a process.
+/// Switches core dumps off and takes over the signals that end a process, and what a panic says.
 pub(super) fn harden(printer: &Printer) {
+    // The words of a panic can quote a value, those of a library above all: only its place is told.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
+        let _ = writeln!(std::io::stderr(), "hmask: internal error{place}; please report it");
+    }));
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
