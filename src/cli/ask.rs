@@ -342,6 +342,7 @@ mod local {
 }
 
 #[cfg(not(feature = "analyse"))]
+#[expect(clippy::unused_async, reason = "the same calls as in builds that have it")]
 mod local {
     use hmask::remote::client::Endpoint;
     use hmask::{Error, Result};
