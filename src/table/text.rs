@@ -100,6 +100,23 @@ impl TextEncoding {
         buffer
     }
 
+    /// Makes the ASCII text from `start` on one in this encoding, in place.
+    pub(super) fn widen(self, out: &mut Vec<u8>, start: usize) {
+        let low = match self.0 {
+            Kind::Utf16Le => 0,
+            Kind::Utf16Be => 1,
+            _ => return,
+        };
+        let length = out.len() - start;
+        out.resize(start + 2 * length, 0);
+        // From the last on, so that no byte is overwritten before it has moved.
+        for i in (0..length).rev() {
+            let byte = std::mem::take(&mut out[start + i]);
+            out[start + 2 * i + 1 - low] = 0;
+            out[start + 2 * i + low] = byte;
+        }
+    }
+
     /// The text in UTF-8, or nothing where these bytes are no text in this encoding.
     pub fn decode<'b>(self, raw: &'b [u8]) -> Option<Cow<'b, [u8]>> {
         let decoded = |text: Cow<'b, str>| match text {
@@ -184,6 +201,16 @@ mod tests {
         let raw = wide.encode("a;é\n€\u{122c}").unwrap();
         assert_eq!(wide.narrow(&raw, &mut Vec::new()), b"a;\xff\n\xff\xff");
         assert_eq!(encoding("latin1").narrow(b"\xe9;", &mut Vec::new()), b"\xe9;");
+    }
+
+    #[test]
+    fn widening_is_encoding_in_place() {
+        for label in ["utf-8", "utf-16le", "utf-16be", "windows-1252"] {
+            let mut out = b"x".to_vec();
+            out.extend_from_slice(b"0af9");
+            encoding(label).widen(&mut out, 1);
+            assert_eq!(out[1..], encoding(label).encode("0af9").unwrap(), "{label}");
+        }
     }
 
     #[test]

@@ -41,12 +41,11 @@ fn an_abort_in_the_middle_writes_no_key() {
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // Core dumps are on in the shell, so that only hmask itself can switch them off.
     let hmask = env!("CARGO_BIN_EXE_hmask");
-    let mut shell = place.command(&[]);
+    let shell = place.command(&[]);
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(format!("ulimit -c unlimited 2>/dev/null; exec {hmask} mask in.csv -c a -o o.csv -v"));
     command.current_dir(place.path("")).env_clear().envs(shell.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    shell.stdin(Stdio::null());
     let mut pipe = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     pipe.write_all(&[b"a\n", "x\n".repeat(1_500_000).as_bytes()].concat()).unwrap();
     let process = format!("/proc/{}", child.id());
@@ -105,14 +104,31 @@ fn a_whole_loan_writes_and_prints_no_secret_and_no_original() {
 
 #[test]
 fn the_environment_of_a_running_hmask_is_closed_to_others_of_the_same_user() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
     let place = Place::new();
     let fifo = place.path("in.csv");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let mut child = place.command(&["mask", "in.csv", "-c", "a", "-o", "o.csv"]).spawn().unwrap();
+    let mut command = place.command(&["mask", "in.csv", "-c", "a", "-o", "o.csv"]);
+    let user = fs::metadata(&fifo).unwrap().uid();
+    if user == 0 {
+        // The files of a process of root belong to root in any case, so somebody else has to run it.
+        let program = place.path("hmask");
+        fs::copy(env!("CARGO_BIN_EXE_hmask"), &program).unwrap();
+        for path in [place.path(""), fifo.clone(), program.clone()] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        let mut other = std::process::Command::new(program);
+        other.args(command.get_args()).current_dir(place.path("")).env_clear();
+        other.envs(command.get_envs().filter_map(|(k, v)| Some((k, v?)))).uid(NOBODY).gid(NOBODY);
+        command = other;
+    }
+    let mut child = command.spawn().unwrap();
+    // Opened for writing only once it reads, and by then it has closed itself.
     let pipe = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
-    // Its files belong to root once it cannot be dumped, so only root reads them.
     let environ = format!("/proc/{}/environ", child.id());
-    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(&environ).unwrap());
+    let owner = fs::metadata(&environ).unwrap().uid();
     assert_eq!(owner, 0, "{environ} belongs to the user");
     drop(pipe);
     assert_eq!(child.wait().unwrap().code(), Some(3));

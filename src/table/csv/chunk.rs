@@ -152,19 +152,9 @@ impl<'a> Masker<'a> {
 
     fn token(&self, tag: &Tag, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
-        let form = self.pseudonymiser.form();
-        if self.layout.encoding.unit() == 1 {
-            form.write_digits(tag, out);
-            return;
-        }
-        let mut digits = Vec::with_capacity(form.digits());
-        form.write_digits(tag, &mut digits);
-        for digit in digits {
-            // Hex digits are ASCII: one unit, of which one byte is zero.
-            let unit = u16::from(digit);
-            let little = self.layout.encoding.name() == "utf-16le";
-            out.extend_from_slice(&if little { unit.to_le_bytes() } else { unit.to_be_bytes() });
-        }
+        let start = out.len();
+        self.pseudonymiser.form().write_digits(tag, out);
+        self.layout.encoding.widen(out, start);
     }
 
     fn undecodable(&self, span: &Span, cell: &[u8]) -> Error {
