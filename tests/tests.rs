@@ -7,6 +7,7 @@ mod it {
     mod ask;
     mod env;
     mod faults;
+    mod ipc;
     mod key;
     mod mask;
     mod parquet;

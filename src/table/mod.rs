@@ -4,6 +4,7 @@ mod blocks;
 pub mod compress;
 pub mod csv;
 pub mod export;
+pub mod ipc;
 pub mod ndjson;
 pub mod parquet;
 mod text;
@@ -69,6 +70,8 @@ pub enum Format {
     Ndjson,
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow's file or stream of batches; Feather is the file.
+    Ipc,
 }
 
 /// Where a table comes from.
@@ -89,7 +92,8 @@ impl Format {
             "csv" | "tsv" | "txt" => Ok(Self::Csv),
             "ndjson" | "jsonl" => Ok(Self::Ndjson),
             "parquet" => Ok(Self::Parquet),
-            other => Err(Error::usage(format!("unknown format {other:?}: csv, ndjson and parquet are known"))),
+            "arrow" | "feather" | "ipc" => Ok(Self::Ipc),
+            other => Err(Error::usage(format!("unknown format {other:?}: csv, ndjson, parquet and arrow are known"))),
         }
     }
 
@@ -100,26 +104,33 @@ impl Format {
             "csv" | "tsv" | "txt" | "tab" => Some(Self::Csv),
             "ndjson" | "jsonl" => Some(Self::Ndjson),
             "parquet" | "pq" => Some(Self::Parquet),
+            "arrow" | "feather" | "ipc" | "arrows" => Some(Self::Ipc),
             _ => None,
         }
     }
 
     /// The format that a file's first bytes tell; text is taken for CSV.
     pub fn from_magic(start: &[u8]) -> Self {
-        if start.starts_with(parquet::MAGIC) { Self::Parquet } else { Self::Csv }
+        if start.starts_with(parquet::MAGIC) {
+            Self::Parquet
+        } else if start.len() == 4 && ipc::MAGIC.starts_with(start) || start.starts_with(ipc::STREAM_MAGIC) {
+            Self::Ipc
+        } else {
+            Self::Csv
+        }
     }
 
     /// Refuses a file whose first four bytes are those of a format that hmask does not read, before it is taken for text.
     ///
     /// # Errors
-    /// Arrow IPC, and zip archives such as Excel's.
+    /// The first version of Feather, and zip archives such as Excel's.
     pub fn refuse_foreign(start: &[u8]) -> Result<()> {
         let what = match start {
-            b"ARRO" => "an Arrow IPC file",
+            ipc::FEATHER_1 => "a Feather file of version 1",
             b"PK\x03\x04" => "an Excel workbook or another zip archive",
             _ => return Ok(()),
         };
-        Err(Error::unsupported(format!("{what} is not supported yet; CSV, NDJSON and Parquet are")))
+        Err(Error::unsupported(format!("{what} is not supported yet; CSV, NDJSON, Parquet and Arrow are")))
     }
 
     /// The ending of a file of this format.
@@ -128,6 +139,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Ndjson => "ndjson",
             Self::Parquet => "parquet",
+            Self::Ipc => "arrow",
         }
     }
 }
@@ -145,13 +157,14 @@ pub fn mask(
     options: &CsvOptions,
 ) -> Result<TableReport> {
     match (format, input) {
-        (Format::Csv | Format::Ndjson, input) => {
+        (Format::Csv | Format::Ndjson | Format::Ipc, input) => {
             let mut plain: Box<dyn Read + Send> = match input {
                 Input::File(file) => compress::reader(Box::new(file))?,
                 Input::Stream(stream) => compress::reader(stream)?,
             };
             compress::write(output, packing, |out| match format {
                 Format::Ndjson => ndjson::mask(&mut plain, out, job, options.missing),
+                Format::Ipc => ipc::mask(&mut plain, out, job, options.missing),
                 _ => csv::mask(&mut plain, out, job, options),
             })
         }
