@@ -12,4 +12,5 @@ mod it {
     mod mask;
     mod parquet;
     mod secrets;
+    mod sweep;
 }

@@ -25,6 +25,10 @@ pub(super) enum Command {
     Mask(MaskArgs),
     /// Mask a table, lend it for an hour at most, ask a question about it, fetch the answer, delete what was lent
     Ask(AskArgs),
+    /// Mask a table, lend it for an hour at most, run a command with its id, delete it
+    Lend(LendArgs),
+    /// Delete whatever an interrupted run left, here or there
+    Sweep(SweepArgs),
     /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
     #[cfg(feature = "analyse")]
     Sandbox(SandboxArgs),
@@ -90,9 +94,8 @@ pub(super) struct AskArgs {
     pub form: FormArgs,
     #[command(flatten)]
     pub key: KeyArgs,
-    /// Who answers: openai, local, or the base URL of an endpoint that speaks the same API
-    #[arg(long, default_value = "openai", value_name = "TARGET", help_heading = "Loan")]
-    pub to: To,
+    #[command(flatten)]
+    pub loan: LoanArgs,
     /// Model
     #[arg(long, default_value = "gpt-5.6-terra", value_name = "NAME", help_heading = "Loan")]
     pub model: String,
@@ -111,17 +114,87 @@ pub(super) struct AskArgs {
     /// Seconds to wait for the answer
     #[arg(long, default_value_t = 600, value_name = "SECONDS", help_heading = "Loan")]
     pub timeout: u64,
-    /// Seconds to try the deletion of one thing
-    #[arg(long, default_value_t = 60, value_name = "SECONDS", help_heading = "Loan")]
-    pub delete_for: u64,
-    /// Write what was done as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Loan")]
-    pub manifest: Option<PathBuf>,
-    /// Replace an existing manifest
-    #[arg(long, help_heading = "Loan")]
-    pub force: bool,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// How a table is lent.
+#[derive(Args)]
+#[command(next_help_heading = "Loan")]
+pub(super) struct LoanArgs {
+    /// Who gets it: openai, local, or the base URL of an endpoint that speaks the same API
+    #[arg(long, default_value = "openai", value_name = "TARGET")]
+    pub to: To,
+    /// Seconds to try the deletion of one thing
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub delete_for: u64,
+    /// Write what was done as JSON
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Replace an existing manifest
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+#[derive(Args)]
+pub(super) struct StateArgs {
+    /// Folder of the journals [default: hmask in $`XDG_STATE_HOME`, or in ~/.local/state]
+    #[arg(long, value_name = "DIR", help_heading = "Loan")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(super) struct LendArgs {
+    /// The table to lend
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Command to run while it is lent, behind --; it finds `HMASK_FILE_ID`, `HMASK_FILE_NAME`, `HMASK_FILE_EXPIRES_AT` and `HMASK_BASE_URL`
+    #[arg(last = true, required_unless_present = "hold", value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+    /// Without a command: print the id and wait for Enter, a signal, or this time (20m, 45s)
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "command")]
+    pub hold: Option<std::time::Duration>,
+    /// Give the command the endpoint's access token, too
+    #[arg(long)]
+    pub pass_token: bool,
+    #[command(flatten)]
+    pub table: TableArgs,
+    #[command(flatten)]
+    pub form: FormArgs,
+    #[command(flatten)]
+    pub key: KeyArgs,
+    #[command(flatten)]
+    pub loan: LoanArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Args)]
+pub(super) struct SweepArgs {
+    /// Say what would be looked for, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Also runs of other machines that share the folder of the journals
+    #[arg(long)]
+    pub all_hosts: bool,
+    /// Only runs that began at least so long ago (1h, 20m)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub older_than: Option<std::time::Duration>,
+    /// Endpoint of runs whose journal does not say it: openai, or a base URL
+    #[arg(long, default_value = "openai", value_name = "TARGET")]
+    pub to: To,
+    /// Seconds to try the deletion of one thing
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub delete_for: u64,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+fn time(text: &str) -> Result<std::time::Duration, String> {
+    let span: jiff::SignedDuration = text.parse().map_err(|_| "it is no time such as 45s, 20m or 1h".to_owned())?;
+    span.try_into().map_err(|_| "a time below zero".to_owned())
 }
 
 /// Who answers.

@@ -64,7 +64,12 @@ impl Source {
         let n = file.read(&mut start).map_err(failed)?;
         std::io::Seek::rewind(&mut file).map_err(failed)?;
         Format::refuse_foreign(&start[..n]).map_err(|e| e.in_file(path))?;
-        let format = format.or_else(|| Format::from_name(path)).unwrap_or_else(|| Format::from_magic(&start[..n]));
+        let by_content = Format::from_magic(&start[..n]);
+        if let Some(named) = Format::from_name(path).filter(|f| format.is_none() && f.is_text() && !by_content.is_text()) {
+            let what = format!("the name says {}, but the content is {}", named.extension(), by_content.extension());
+            return Err(Error::malformed(what).hint(format!("--format {}", by_content.extension())).in_file(path));
+        }
+        let format = format.or_else(|| Format::from_name(path)).unwrap_or(by_content);
         let compression = Compression::from_magic(&start[..n]);
         Ok(Self { name: path.to_owned(), input: Input::File(file), format, compression, size: Some(metadata.len()) })
     }

@@ -6,11 +6,14 @@ mod args;
 mod ask;
 mod io;
 mod key;
+mod lend;
+mod lending;
 mod mask;
 mod print;
 mod process;
 #[cfg(feature = "analyse")]
 mod sandbox;
+mod sweep;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -44,6 +47,8 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Keygen => key::keygen(),
         Command::Mask(args) => mask::run(&args, printer),
         Command::Ask(args) => ask::run(&args, printer),
+        Command::Lend(args) => lend::run(&args, printer),
+        Command::Sweep(args) => sweep::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Sandbox(args) => sandbox::run(&args, printer),
         Command::Completions { shell } => {

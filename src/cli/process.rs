@@ -47,6 +47,28 @@ pub(super) fn stop_lending() {
     LENDING.store(false, Ordering::SeqCst);
 }
 
+/// The name of this machine.
+pub(super) fn host() -> String {
+    #[cfg(unix)]
+    return rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    return std::env::var("COMPUTERNAME").unwrap_or_default();
+}
+
+/// Called before and after each line of a journal. Builds for tests end there when told to, as a kill would.
+pub(super) fn step() -> hmask::remote::journal::Step {
+    #[cfg(all(debug_assertions, unix))]
+    if let Some(last) = std::env::var("HMASK_TEST_KILL_AT").ok().and_then(|n| n.parse::<u32>().ok()) {
+        let count = std::sync::atomic::AtomicU32::new(0);
+        return Box::new(move || {
+            if count.fetch_add(1, Ordering::SeqCst) + 1 == last {
+                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            }
+        });
+    }
+    Box::new(|| {})
+}
+
 #[cfg(unix)]
 fn watch_signals(printer: &Printer) {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -17,7 +17,7 @@ pub(super) fn run(args: &SandboxArgs, printer: &Printer) -> Result<ExitCode> {
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
     let mut signals = process::start_lending();
     runtime.block_on(async {
-        let sandbox = Sandbox::start(args.listen, args.api_key.clone()).await?;
+        let sandbox = Sandbox::start(args.listen, args.api_key.clone(), &Sandbox::folder(printer.task())).await?;
         let line = json!({"base_url": sandbox.base_url(), "api_key": sandbox.api_key()});
         let mut stdout = std::io::stdout();
         writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|e| Error::io("cannot write", e))?;

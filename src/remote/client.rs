@@ -105,6 +105,11 @@ impl Endpoint {
         self.base.origin().ascii_serialization()
     }
 
+    /// The URL below which everything is.
+    pub fn base_url(&self) -> String {
+        self.base.to_string()
+    }
+
     fn headers(&self) -> Result<HeaderMap, Failure> {
         let bad = |_| Failure::NotSent("a header holds a character that it cannot".into());
         let mut headers = HeaderMap::new();
@@ -151,6 +156,16 @@ impl Client {
     /// Scheme, host and port of the endpoint.
     pub fn host(&self) -> String {
         self.endpoint.host()
+    }
+
+    /// The URL below which everything is.
+    pub fn base_url(&self) -> String {
+        self.endpoint.base_url()
+    }
+
+    /// The access token, for a program that the user trusts with it.
+    pub fn token(&self) -> &str {
+        &self.endpoint.token
     }
 
     /// The URL of a path below the base URL, for messages.

@@ -3,11 +3,16 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::client::{Answer, Failure};
+use super::journal::{Journal, Left};
 use super::openai::{CallError, OpenAi, container_path, file_path, response_path};
+use crate::error::Error;
 
 /// Something of ours on the other side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Thing {
     /// An upload.
     File(String),
@@ -29,6 +34,10 @@ pub struct Lease<'a> {
     doubted: bool,
     /// How long the return may be tried.
     patience: Duration,
+    /// What is written down of all this; none in a sweep, whose journal is written already.
+    journal: Option<Journal>,
+    /// Why the journal does not hold what it should.
+    unwritten: Option<Error>,
 }
 
 /// How the return went.
@@ -40,6 +49,20 @@ pub struct Return {
     pub left: Vec<(Thing, String)>,
     /// Why it is not known whether there is something else of ours.
     pub unknown: Option<String>,
+    /// Why the journal does not hold what it should, or is still there.
+    pub unwritten: Option<Error>,
+    /// The journal, until [`Return::close`].
+    journal: Option<Journal>,
+}
+
+/// The name of a run's upload: neutral, and how its orphan is found.
+pub fn file_name(task: &str) -> String {
+    format!("hmask-{task}.csv")
+}
+
+/// The name of a run's container.
+pub fn container_name(task: &str) -> String {
+    format!("hmask-{task}")
 }
 
 /// The pauses before each look for what a request of unknown outcome may have made.
@@ -48,34 +71,65 @@ const LOOKS: [u64; 3] = [0, 500, 1500];
 const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
 
 impl<'a> Lease<'a> {
-    /// A lease of things under these names, whose return may take `patience` for each.
-    pub fn new(api: &'a OpenAi, file_name: &str, container_name: &str, patience: Duration) -> Self {
+    /// A lease of things under the names of this task, whose return may take `patience` for each.
+    pub fn new(api: &'a OpenAi, task: &str, patience: Duration, journal: Journal) -> Self {
         Self {
             api,
-            file_name: file_name.to_owned(),
-            container_name: container_name.to_owned(),
+            file_name: file_name(task),
+            container_name: container_name(task),
             things: Vec::new(),
             doubt: false,
             doubted: false,
             patience,
+            journal: Some(journal),
+            unwritten: None,
+        }
+    }
+
+    /// The lease of a run that is over: what its journal knows, and whatever else bears its names.
+    pub fn resume(api: &'a OpenAi, left: &Left, patience: Duration) -> Self {
+        Self {
+            api,
+            file_name: file_name(&left.task),
+            container_name: container_name(&left.task),
+            things: left.live.clone(),
+            doubt: left.doubt,
+            doubted: left.doubt,
+            patience,
+            journal: None,
+            unwritten: None,
         }
     }
 
     /// To be called before a request that makes something: if the run ends within it, there may be something that we do not know.
-    pub fn doubt(&mut self) {
+    ///
+    /// # Errors
+    /// A journal that cannot be written: then nothing may be made.
+    pub fn doubt(&mut self) -> Result<(), Error> {
+        self.journal.as_mut().map_or(Ok(()), Journal::intend)?;
         self.doubt = true;
+        Ok(())
     }
 
     /// The request is through, and it is known what it made.
     pub fn settle(&mut self, made: Option<Thing>) {
-        self.doubt = false;
         made.into_iter().for_each(|thing| self.note(thing));
+        self.doubt = false;
+        self.write(Journal::settle);
     }
 
     /// Notes something to be deleted.
     pub fn note(&mut self, thing: Thing) {
         if !self.things.contains(&thing) {
+            self.write(|journal| journal.live(&thing));
             self.things.push(thing);
+        }
+    }
+
+    /// A failure to write does not keep anything from being given back: it is told at the end.
+    fn write(&mut self, line: impl FnOnce(&mut Journal) -> Result<(), Error>) {
+        if let Some(Err(error)) = self.journal.as_mut().map(line) {
+            self.unwritten.get_or_insert(error);
         }
     }
 
@@ -95,6 +149,7 @@ impl<'a> Lease<'a> {
             self.delete(&thing).await?;
         }
         self.doubt = false;
+        self.write(Journal::settle);
         Ok(())
     }
 
@@ -115,9 +170,10 @@ impl<'a> Lease<'a> {
     /// Deletes everything and makes sure that it is gone. Never fails: what could not be done is in the result.
     pub async fn give_back(mut self) -> Return {
         let mut result = Return::default();
-        if self.doubt || self.doubted {
-            // One list that does not have it is no proof yet.
-            for pause in LOOKS.map(Duration::from_millis) {
+        // One list that does not have it is no proof yet. A sweep looks in any case: the end of a journal can be lost without a trace.
+        let looks = if self.doubt || self.doubted { &LOOKS[..] } else { &LOOKS[..usize::from(self.journal.is_none())] };
+        if !looks.is_empty() {
+            for pause in looks.iter().copied().map(Duration::from_millis) {
                 tokio::time::sleep(pause).await;
                 match self.orphans_patiently().await {
                     Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
@@ -138,10 +194,15 @@ impl<'a> Lease<'a> {
         things.sort_by_key(rank);
         for thing in things {
             match self.delete(&thing).await {
-                Ok(()) => result.gone.push(thing),
+                Ok(()) => {
+                    self.write(|journal| journal.gone(&thing));
+                    result.gone.push(thing);
+                }
                 Err(why) => result.left.push((thing, why)),
             }
         }
+        result.journal = self.journal;
+        result.unwritten = self.unwritten;
         result
     }
 
@@ -258,6 +319,14 @@ impl Return {
     /// Whether everything is gone for certain.
     pub fn is_complete(&self) -> bool {
         self.left.is_empty() && self.unknown.is_none()
+    }
+
+    /// Removes the journal if everything is gone, also what the run had on this machine. It stays otherwise, for a sweep.
+    pub fn close(&mut self) {
+        let complete = self.is_complete();
+        if let Some(Err(error)) = self.journal.take().filter(|_| complete).map(Journal::close) {
+            self.unwritten.get_or_insert(error);
+        }
     }
 }
 

@@ -1,24 +1,24 @@
-//! A loan from upload to deletion: upload → container → question → outputs → deletion → confirmation, in this order, whatever happens.
+//! A loan from upload to deletion: journal → upload → journal → use → deletion → confirmation → journal, in this order, whatever happens.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use super::lease::{Lease, Return, Thing};
-use super::openai::{CallError, ContainerFile, ContainerOptions, EXPIRY, FileObject, OpenAi, Question, Response, Status};
-use super::save::{Folder, Saved};
+use super::journal::Journal;
+use super::lease::{Lease, Return, Thing, file_name};
+use super::openai::{CallError, EXPIRY, FileObject, OpenAi};
+use super::save::Saved;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::Cleared;
 
 /// How often a request is sent that did not get through.
-const TRIES: u32 = 3;
+pub(super) const TRIES: u32 = 3;
 /// The pause before the second try, if the server does not say.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is to be asked, of which file.
+/// What is to be lent, to whom.
 pub struct Loan<'a> {
     /// The other side.
     pub api: &'a OpenAi,
@@ -26,12 +26,6 @@ pub struct Loan<'a> {
     pub cleared: &'a Cleared,
     /// The run's id: all that the remote names hold.
     pub task: &'a str,
-    /// What is asked.
-    pub question: &'a Question,
-    /// Where it is asked.
-    pub container: &'a ContainerOptions,
-    /// Where outputs go, if they are wanted.
-    pub save: Option<PathBuf>,
     /// How long the deletion of one thing may be tried.
     pub patience: Duration,
     /// Told of each step.
@@ -61,34 +55,33 @@ pub enum Event<'a> {
 
 /// What came of a loan.
 #[derive(Debug)]
-pub struct Outcome {
-    /// The answer, or why there is none.
-    pub answer: Result<Answered>,
+pub struct Outcome<T> {
+    /// What the use of it gave, or why it gave nothing.
+    pub answer: Result<T>,
     /// What was lent and is gone, or not.
     pub returned: Return,
     /// Seconds of expiry that the service granted.
     pub granted: Option<u64>,
 }
 
-/// An answer.
-#[derive(Debug)]
-pub struct Answered {
-    /// The assistant's text.
-    pub text: String,
-    /// What was saved.
-    pub saved: Vec<Saved>,
-    /// Whether every output that was wanted was saved.
-    pub complete: bool,
-}
-
 impl Loan<'_> {
     /// Carries the loan out. When `interrupted` is ready first, what was lent is given back at once.
-    pub async fn run(&self, interrupted: impl Future<Output = ()>) -> Outcome {
-        let (file_name, container_name) = (format!("hmask-{}.csv", self.task), format!("hmask-{}", self.task));
-        let mut lease = Lease::new(self.api, &file_name, &container_name, self.patience);
+    pub async fn run<T>(
+        &self,
+        journal: Journal,
+        interrupted: impl Future<Output = ()>,
+        use_it: impl AsyncFnOnce(&mut Lease<'_>, &FileObject) -> Result<T>,
+    ) -> Outcome<T> {
+        let mut lease = Lease::new(self.api, self.task, self.patience, journal);
         let mut granted = None;
+        let lent = async {
+            let upload = self.upload(&mut lease).await?;
+            (self.tell)(Event::Lent(&upload));
+            granted = Some(self.check_upload(&upload)?);
+            use_it(&mut lease, &upload).await
+        };
         // A panic here must not keep anything from being given back.
-        let used = AssertUnwindSafe(self.use_it(&mut lease, &mut granted, &file_name, &container_name)).catch_unwind();
+        let used = AssertUnwindSafe(lent).catch_unwind();
         let answer = tokio::select! {
             used = used => used.unwrap_or_else(|_| Err(Error::remote("hmask failed within the loan; please report this"))),
             () = interrupted => Err(Error::new(ErrorKind::Interrupted)),
@@ -96,62 +89,19 @@ impl Loan<'_> {
         Outcome { answer, returned: lease.give_back().await, granted }
     }
 
-    async fn use_it(
-        &self,
-        lease: &mut Lease<'_>,
-        granted: &mut Option<u64>,
-        file_name: &str,
-        container_name: &str,
-    ) -> Result<Answered> {
-        let upload = self.upload(lease, file_name).await?;
-        (self.tell)(Event::Lent(&upload));
-        *granted = Some(self.check_upload(&upload)?);
-        let container = self.make_container(lease, container_name, &upload.id).await?;
-        (self.tell)(Event::Asked);
-        let response = self.ask(&container).await?;
-        if let Some(id) = &response.stored {
-            lease.note(Thing::Response(id.clone()));
-        }
-        for id in &response.containers {
-            lease.note(Thing::Container(id.clone()));
-        }
-        let failed = |what: String| Err(Error::remote(what));
-        match &response.status {
-            Status::Completed => {}
-            Status::Empty => return failed("the answer is empty".into()),
-            Status::Failed(reason) => {
-                let mut error = Error::remote(format!("the question failed: {reason}"));
-                if reason == "server_error" {
-                    error = error.hint("--memory 4g if the table is large");
-                }
-                return Err(error.with_answer(response.message));
-            }
-        }
-        let (saved, complete) = self.outputs(&response, &container).await?;
-        Ok(Answered { text: response.text, saved, complete })
-    }
-
     /// Uploads, and sends again only what was not carried out for certain.
-    async fn upload(&self, lease: &mut Lease<'_>, name: &str) -> Result<FileObject> {
-        let call = async || self.api.upload(name, self.cleared).await;
+    async fn upload(&self, lease: &mut Lease<'_>) -> Result<FileObject> {
+        let name = file_name(self.task);
+        let call = async || self.api.upload(&name, self.cleared).await;
         let made = |file: &FileObject| Thing::File(file.id.clone());
         self.make(lease, "the upload failed", call, made).await
     }
 
-    async fn make_container(&self, lease: &mut Lease<'_>, name: &str, file: &str) -> Result<String> {
-        let files = [file.to_owned()];
-        let call = async || self.api.create_container(name, &files, self.container).await;
-        let container = self.make(lease, "no container can be made", call, |c| Thing::Container(c.id.clone())).await?;
-        (self.tell)(Event::Container(&container.id));
-        match container.honours(self.container) {
-            Some(true) => {}
-            Some(false) => return Err(Error::remote("the container can reach other hosts than it should")),
-            None => (self.tell)(Event::NetworkUnproved),
-        }
-        Ok(container.id)
-    }
-
-    async fn make<T>(
+    /// Makes something, and sends again only what was not carried out for certain.
+    ///
+    /// # Errors
+    /// What the service says, or a journal that cannot be written.
+    pub(super) async fn make<T>(
         &self,
         lease: &mut Lease<'_>,
         what: &str,
@@ -159,7 +109,7 @@ impl Loan<'_> {
         made: impl Fn(&T) -> Thing,
     ) -> Result<T> {
         for n in 1.. {
-            lease.doubt();
+            lease.doubt()?;
             let error = match call().await {
                 Ok(object) if made(&object).is_named() => {
                     lease.settle(Some(made(&object)));
@@ -205,83 +155,9 @@ impl Loan<'_> {
             _ => Err(Error::remote("the service does not say when the file expires")),
         }
     }
-
-    /// Asks. Only what was refused for the time being is asked again: a question costs, and may make something.
-    async fn ask(&self, container: &str) -> Result<Response> {
-        for n in 1.. {
-            let error = match self.api.ask(self.question, container).await {
-                Ok(response) => return Ok(response),
-                Err(error) => error,
-            };
-            match &error {
-                CallError::NotSent(_) if n < TRIES => tokio::time::sleep(pause(n, None)).await,
-                CallError::Refused(answer) if answer.may_retry() && n < TRIES => {
-                    tokio::time::sleep(pause(n, answer.retry_after)).await;
-                }
-                _ => {
-                    // What is said about a question can quote the table: it goes where the answer would.
-                    return Err(match &error {
-                        CallError::Refused(answer) => {
-                            let failed = Error::remote(format!("the question failed: {}", answer.code()));
-                            let failed = if answer.status == 401 { failed.hint("export OPENAI_API_KEY=…") } else { failed };
-                            failed.with_answer(Some(answer.reason()))
-                        }
-                        _ => Error::remote(format!("the question failed: {error}")),
-                    });
-                }
-            }
-            (self.tell)(Event::Again("the service is busy"));
-        }
-        unreachable!("the last try returns")
-    }
-
-    /// Saves what the assistant made: what it cites, and what else lies in the container.
-    async fn outputs(&self, response: &Response, container: &str) -> Result<(Vec<Saved>, bool)> {
-        let mut complete = true;
-        let mut files: Vec<(String, ContainerFile)> = Vec::new();
-        match self.api.made_by_assistant(container).await {
-            Ok(listed) => files.extend(listed.into_iter().map(|f| (container.to_owned(), f))),
-            Err(error) => {
-                complete = false;
-                (self.tell)(Event::NotSaved(&format!("the files of the container cannot be listed: {error}")));
-            }
-        }
-        for (container, id) in &response.citations {
-            if files.iter().any(|(_, f)| f.id == *id) {
-                continue;
-            }
-            match self.api.container_file(container, id).await {
-                Ok(file) => files.push((container.clone(), file)),
-                Err(error) => {
-                    complete = false;
-                    (self.tell)(Event::NotSaved(&format!("a cited file cannot be found: {error}")));
-                }
-            }
-        }
-        let Some(folder) = &self.save else {
-            if !files.is_empty() {
-                (self.tell)(Event::NotWanted(files.len()));
-            }
-            return Ok((Vec::new(), true));
-        };
-        let mut folder = Folder::new(folder)?;
-        let mut saved = Vec::new();
-        for (container, file) in &files {
-            match folder.save(self.api, container, file).await {
-                Ok(one) => {
-                    (self.tell)(Event::Saved(&one));
-                    saved.push(one);
-                }
-                Err(why) => {
-                    complete = false;
-                    (self.tell)(Event::NotSaved(&why));
-                }
-            }
-        }
-        Ok((saved, complete))
-    }
 }
 
-fn pause(n: u32, asked: Option<Duration>) -> Duration {
+/// The pause before the next try.
+pub(super) fn pause(n: u32, asked: Option<Duration>) -> Duration {
     asked.unwrap_or(PAUSE * 2u32.pow(n.saturating_sub(1)))
 }

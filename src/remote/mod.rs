@@ -1,10 +1,13 @@
 //! Everything that talks to a network: [`client`] sends and limits, [`openai`] knows the API, [`lease`] gives back what was lent,
-//! [`loan`] goes the way from upload to deletion, [`save`] keeps outputs, [`sandbox`] is an endpoint of one's own.
+//! [`journal`] writes it down, [`loan`] goes the way from upload to deletion, [`asking`] uses what is lent, [`sweep`] gives back what dead runs left, [`save`] keeps outputs, [`sandbox`] is an endpoint of one's own.
 
+pub mod asking;
 pub mod client;
+pub mod journal;
 pub mod lease;
 pub mod loan;
 pub mod openai;
 #[cfg(feature = "analyse")]
 pub mod sandbox;
 pub mod save;
+pub mod sweep;

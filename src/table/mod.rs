@@ -133,6 +133,11 @@ impl Format {
         Err(Error::unsupported(format!("{what} is not supported yet; CSV, NDJSON, Parquet and Arrow are")))
     }
 
+    /// Whether files of this format are lines of text.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Ndjson)
+    }
+
     /// The ending of a file of this format.
     pub fn extension(self) -> &'static str {
         match self {

@@ -48,6 +48,7 @@ pub struct Server {
     upstream: String,
     port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
+    rules: Arc<Mutex<VecDeque<Rule>>>,
     place: Place,
 }
 
@@ -65,18 +66,23 @@ impl Server {
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let rules = Arc::new(Mutex::new(VecDeque::from(rules)));
-        let (log, to) = (seen.clone(), upstream.clone());
+        let (log, to, to_come) = (seen.clone(), upstream.clone(), rules.clone());
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let (log, to, rules) = (log.clone(), to.clone(), rules.clone());
+                let (log, to, rules) = (log.clone(), to.clone(), to_come.clone());
                 std::thread::spawn(move || serve(client, &to, &rules, &log));
             }
         });
-        Self { sandbox, upstream, port, seen, place }
+        Self { sandbox, upstream, port, seen, rules, place }
     }
 
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    /// From now on nothing breaks.
+    pub fn heal(&self) {
+        self.rules.lock().unwrap().clear();
     }
 
     /// Requests that reached the proxy, without their bodies.
@@ -231,10 +237,15 @@ fn args(url: &str) -> [String; 8] {
 }
 
 fn ask(server: &Server) -> Ran {
-    let args = args(&server.url());
-    Place::with_token().run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    ask_from(&Place::with_token(), server)
 }
 
+fn ask_from(place: &Place, server: &Server) -> Ran {
+    let args = args(&server.url());
+    place.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the table is written only when asked for")]
 /// Each fault at each step: the exit code, and what is live afterwards.
 #[test]
 fn after_each_fault_nothing_is_live_or_the_exit_code_says_so() {
@@ -279,9 +290,11 @@ fn after_each_fault_nothing_is_live_or_the_exit_code_says_so() {
         (("DELETE /v1", ALWAYS, Fault::Status(429)), 5, 2),
         (("GET /v1/files/", ALWAYS, still_there), 5, 0),
     ];
+    let mut table = String::new();
     for (rule, code, live) in cases {
         let server = Server::start(rules([rule.clone()]));
-        let ran = ask(&server);
+        let place = Place::with_token();
+        let ran = ask_from(&place, &server);
         assert_eq!(ran.code, code, "{rule:?}: {}", ran.err);
         let ids = server.live_ids();
         assert_eq!(ids.len(), live, "{rule:?}: {ids:?} after\n{}", ran.err);
@@ -294,7 +307,41 @@ fn after_each_fault_nothing_is_live_or_the_exit_code_says_so() {
             );
         }
         assert!(!ran.err.contains(TOKEN), "{}", ran.err);
+        server.heal();
+        let swept = place.run(&["sweep"]).ok();
+        assert_eq!(server.live(), 0, "{rule:?}: {}", swept.err);
+        table += &row(&rule, ids.len(), ran.code, server.live());
     }
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/loan.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (head, rest) = text.split_once("|---|---|---|---|---|\n").unwrap();
+    let tail = rest.split_once("\n\n").map_or("", |(_, tail)| tail);
+    let want = format!("{head}|---|---|---|---|---|\n{table}\n{tail}");
+    if std::env::var_os("HMASK_BLESS").is_some() {
+        std::fs::write(&page, &want).unwrap();
+    }
+    assert!(text == want, "the table of docs/loan.md is not what happens: HMASK_BLESS=1 cargo test faults writes it");
+}
+
+/// A row of the table in docs/loan.md.
+fn row((request, times, fault): &Rule, live: usize, code: i32, after: usize) -> String {
+    let times = match *times {
+        ALWAYS => "always".into(),
+        1 => "once".into(),
+        n => format!("{n} times"),
+    };
+    let fault = match fault {
+        Fault::DropBefore => "connection closes before it arrives".into(),
+        Fault::DropAfter => "carried out, answer lost".into(),
+        Fault::Status(status) => format!("answered {status}, not carried out"),
+        Fault::StatusAfter(status) => format!("carried out, answered {status}"),
+        Fault::Truncate => "carried out, answer cut".into(),
+        Fault::Stall => "carried out, never answered".into(),
+        Fault::Replace(from, by) => format!("answer with `{by}` for `{from}`"),
+        Fault::Answer(body) => format!("answered `{body}`, not carried out"),
+        Fault::Redirect(_) => "redirected to another host".into(),
+    };
+    format!("| `{request}` | {fault}, {times} | {live} | {code} | {after} |\n")
 }
 
 #[test]

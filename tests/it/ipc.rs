@@ -84,7 +84,7 @@ fn masked_leaves_become_tokens_and_nothing_else_changes() {
             place.write("in.arrow", bytes(is_file, codec));
             place.run(&["mask", "in.arrow", "-c", "name,view,id,of_three,list[]", "-o", "out.arrow", "--force"]).ok();
             let masked = read(place.read("out.arrow"), is_file);
-            let names: Vec<Option<String>> = original["name"].as_string::<i32>().iter().map(|v| v.map(|v| token(v))).collect();
+            let names: Vec<Option<String>> = original["name"].as_string::<i32>().iter().map(|v| v.map(token)).collect();
             assert_eq!(texts(&masked["name"]), names);
             assert_eq!((texts(&masked["view"]), masked["view"].data_type()), (names, &DataType::Utf8View));
             let ids = original["id"].as_primitive::<arrow_array::types::Int64Type>();

@@ -119,6 +119,11 @@ impl OpenAi {
         self.client.host()
     }
 
+    /// The client of the endpoint.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The URL of a path, for messages.
     pub fn url(&self, path: &str) -> String {
         self.client.url(path)

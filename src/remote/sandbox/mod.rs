@@ -12,6 +12,7 @@ mod stream;
 mod upload;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ use store::Store;
 
 use crate::error::{Error, Result};
 
+/// What the names of its folders begin with.
+const FOLDER: &str = "hmask-sandbox-";
+
 /// How often expired data is looked for; a request looks as well.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -43,11 +47,16 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Starts on a loopback address; port 0 takes any. Without a key a random one is made.
+    /// The folder that the endpoint of this run keeps its data in, as long as it runs.
+    pub fn folder(task: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("{FOLDER}{task}"))
+    }
+
+    /// Starts on a loopback address; port 0 takes any. Without a key a random one is made. Data goes to `folder`, which is made.
     ///
     /// # Errors
-    /// An address beyond loopback, or one that is taken.
-    pub async fn start(address: SocketAddr, api_key: Option<String>) -> Result<Self> {
+    /// An address beyond loopback, one that is taken, or a folder that is there already.
+    pub async fn start(address: SocketAddr, api_key: Option<String>, folder: &Path) -> Result<Self> {
         if !address.ip().is_loopback() {
             return Err(Error::usage(format!("{} is not a loopback address", address.ip())).hint("--listen 127.0.0.1:0"));
         }
@@ -55,7 +64,7 @@ impl Sandbox {
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let base_url = format!("http://{}/v1", listener.local_addr().map_err(failed)?);
         let api_key = api_key.unwrap_or_else(|| format!("sk-sandbox-{}", store::random_hex(16)));
-        let store = Arc::new(Mutex::new(Store::new()?));
+        let store = Arc::new(Mutex::new(Store::new(folder)?));
         let (stop, stopped) = oneshot::channel();
         let app = router(store.clone(), &api_key);
         let server = tokio::spawn(async move {

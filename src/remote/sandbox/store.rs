@@ -80,13 +80,15 @@ pub(super) fn random_hex(bytes: usize) -> String {
 }
 
 impl Store {
-    /// An empty store with a folder of its own.
+    /// An empty store with a folder of its own, for its owner alone.
     ///
     /// # Errors
-    /// No folder for temporary files.
-    pub(super) fn new() -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hmask-sandbox-").tempdir();
-        let folder = folder.map_err(|e| Error::io("cannot make a private folder", e))?;
+    /// A folder that cannot be made, or is there already.
+    pub(super) fn new(path: &Path) -> Result<Self> {
+        let failed = |e| Error::io("cannot make a private folder", e);
+        let name = path.file_name().ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+        let above = path.parent().unwrap_or(Path::new("."));
+        let folder = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(above).map_err(failed)?;
         let path = folder.path().to_owned();
         Ok(Self {
             folder: Some(folder),

@@ -1,0 +1,98 @@
+//! `hmask sweep`: deletes whatever interrupted runs left, here or there.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use hmask::remote::client::Endpoint;
+use hmask::remote::journal::{self, Found, Left};
+use hmask::remote::lease::Return;
+use hmask::remote::sweep;
+use hmask::{Error, ErrorKind, Result};
+
+use super::args::{SweepArgs, To};
+use super::lending::{self, LOCAL};
+use super::print::Printer;
+use super::process;
+
+/// How long a small request may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Runs that are swept at a time.
+const AT_A_TIME: usize = 8;
+
+/// Runs the command.
+pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
+    let mut found = Vec::new();
+    for run in journal::all(&lending::state_folder(&args.state)?)? {
+        match run {
+            Found::Alive(task) => printer.info(&format!("{task} is still at work")),
+            Found::Left(left) if !wanted(args, &left, printer) => {}
+            Found::Left(left) if args.dry_run => printer.info(&would(&left)),
+            Found::Left(left) => found.push(*left),
+        }
+    }
+    let many = found.len();
+    let sweeps = futures_util::stream::iter(found).map(|left| async {
+        let task = left.task.clone();
+        one(args, left, printer).await.inspect_err(|error| {
+            printer.error(error);
+            printer.warn(&format!("{task} may still have something live"));
+        })
+    });
+    let failed = runtime.block_on(sweeps.buffer_unordered(AT_A_TIME).filter(|done| std::future::ready(done.is_err())).count());
+    if failed > 0 {
+        return Err(Error::new(ErrorKind::Live(format!("{failed} interrupted runs could not be swept"))).hint("hmask sweep"));
+    }
+    if many == 0 && !args.dry_run {
+        printer.info("nothing was left behind");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wanted(args: &SweepArgs, left: &Left, printer: &Printer) -> bool {
+    if let Some(run) = left.run.as_ref().filter(|r| r.host != process::host() && !args.all_hosts) {
+        printer.info(&format!("{} is a run of {}; --all-hosts takes it, too", left.task, run.host));
+        return false;
+    }
+    args.older_than.is_none_or(|age| lending::now().saturating_sub(left.time()) >= age.as_secs())
+}
+
+fn would(left: &Left) -> String {
+    let live: Vec<String> = left.live.iter().map(ToString::to_string).collect();
+    let at = left.run.as_ref().map_or("the endpoint of --to", |r| &r.base_url);
+    let known = if live.is_empty() { String::new() } else { format!("{}, and ", live.join(", ")) };
+    format!("{}: would delete {known}whatever is named hmask-{} at {at}", left.task, left.task)
+}
+
+/// Sweeps after one run.
+async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()> {
+    let task = left.task.clone();
+    let base_url = left.run.as_ref().map(|r| r.base_url.clone());
+    if base_url.as_deref() == Some(LOCAL) || base_url.is_none() && matches!(args.to, To::Local) {
+        // Its endpoint ended with it.
+        sweep::clear(left)?;
+        printer.info(&format!("{task}: what it left on this machine is gone"));
+        return Ok(());
+    }
+    let endpoint: Option<Endpoint> = match &base_url {
+        Some(url) => Some(lending::openai(Some(url))?),
+        None => lending::endpoint(&args.to)?,
+    };
+    let Some(endpoint) = endpoint else { unreachable!("the embedded endpoint was dealt with above") };
+    let api = lending::api(endpoint, PATIENCE, printer)?;
+    let Return { gone, left, unknown, .. } = sweep::sweep(&api, left, Duration::from_secs(args.delete_for)).await?;
+    gone.iter().for_each(|thing| printer.info(&format!("{task}: deleted, and confirmed gone: {thing}")));
+    let mut why: Vec<String> = left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
+    why.extend(unknown.map(|why| format!("perhaps something named hmask-{task} ({why})")));
+    if why.is_empty() {
+        if gone.is_empty() {
+            printer.info(&format!("{task}: nothing of it is there"));
+        }
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Live(format!("may still be live at {}: {}", api.host(), why.join(", ")))))
+}
