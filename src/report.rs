@@ -5,6 +5,8 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::gate::Checked;
+use crate::gate::originals::Facts;
 use crate::mask::Form;
 use crate::output::Staged;
 use crate::table::TableReport;
@@ -37,8 +39,32 @@ pub struct Manifest {
     pub key_id: String,
     /// Where a value has the same pseudonym.
     pub scope: String,
+    /// What was looked for before anything was sent.
+    pub gate: GateFacts,
     /// What became of the loan.
     pub loan: LoanFacts,
+}
+
+/// The leak check, which found nothing but what was accepted.
+#[derive(Debug, Serialize)]
+pub struct GateFacts {
+    /// Distinct original values that were looked for.
+    pub originals: u64,
+    /// Distinct original values that are too short to be looked for.
+    pub too_short: u64,
+    /// Distinct original values that stand for none.
+    pub placeholders: u64,
+    /// What was found and sent all the same, as the user wished.
+    pub accepted: Vec<String>,
+}
+
+impl GateFacts {
+    /// The facts of a check.
+    pub fn new(checked: &Checked) -> Self {
+        let Facts { looked_for, too_short, placeholders } = checked.originals;
+        let accepted = checked.accepted.iter().map(ToString::to_string).collect();
+        Self { originals: looked_for, too_short, placeholders, accepted }
+    }
 }
 
 /// What identifies a file.

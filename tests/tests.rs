@@ -9,6 +9,7 @@ mod it {
     mod faults;
     mod ipc;
     mod key;
+    mod leaks;
     mod mask;
     mod parquet;
     mod secrets;

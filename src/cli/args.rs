@@ -27,6 +27,8 @@ pub(super) enum Command {
     Ask(AskArgs),
     /// Mask a table, lend it for an hour at most, run a command with its id, delete it
     Lend(LendArgs),
+    /// Does an original of a masked column still occur anywhere in a file? Exit code 1 if so
+    Check(CheckArgs),
     /// Delete whatever an interrupted run left, here or there
     Sweep(SweepArgs),
     /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
@@ -128,6 +130,9 @@ pub(super) struct LoanArgs {
     /// Seconds to try the deletion of one thing
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub delete_for: u64,
+    /// Send these columns though they hold originals of masked ones or other identifiers; noted in the manifest
+    #[arg(long, value_name = "COLS")]
+    pub accept_leaks: Option<String>,
     /// Write what was done as JSON
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
@@ -167,6 +172,23 @@ pub(super) struct LendArgs {
     pub key: KeyArgs,
     #[command(flatten)]
     pub loan: LoanArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Args)]
+pub(super) struct CheckArgs {
+    /// The file to look through: a table, or any text
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The table whose columns were masked
+    #[arg(long, value_name = "SOURCE")]
+    pub from: PathBuf,
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Also look for identifiers that no masked column has: e-mail addresses, telephone numbers, IBAN, card and social security numbers
+    #[arg(long)]
+    pub identifiers: bool,
     #[command(flatten)]
     pub run: RunArgs,
 }

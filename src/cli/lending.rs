@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hmask::gate::Cleared;
+use hmask::gate::originals::Originals;
+use hmask::gate::{Cleared, Outgoing};
 use hmask::output::{Existing, Staged};
 use hmask::remote::client::{Client, Endpoint, Exchange};
 use hmask::remote::journal::{self, Found, Journal, Left, Run};
@@ -14,10 +15,10 @@ use hmask::remote::lease::{Lease, Return, file_name};
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
 use hmask::remote::sweep;
-use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
+use hmask::report::{FileFacts, GateFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
 use hmask::table::compress::Compression;
 use hmask::table::{Format, TableReport, export};
-use hmask::{Error, ErrorKind, Form, Result};
+use hmask::{Columns, Error, ErrorKind, Form, Result};
 use zeroize::Zeroizing;
 
 use super::args::{FormArgs, KeyArgs, LoanArgs, RunArgs, StateArgs, TableArgs, To};
@@ -91,7 +92,8 @@ impl<'a> Lending<'a> {
         let state = state_folder(&args.state)?;
         let existing = if args.force { Existing::Replace } else { Existing::Refuse };
         let manifest = args.manifest.as_deref().map(|path| Staged::create(path, existing)).transpose()?;
-        let masked = mask(table, printer)?;
+        let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
+        let masked = mask(table, accepted.as_ref(), printer)?;
         Ok(Self { args, endpoint, manifest, masked, state, started, printer })
     }
 
@@ -261,14 +263,19 @@ pub(super) fn openai(url: Option<&str>) -> Result<Endpoint> {
 }
 
 /// Masks the table into a file without a name: nothing is left of it, however this process ends.
-fn mask(args: &Table<'_>, printer: &Printer) -> Result<Masked> {
+fn mask(args: &Table<'_>, accepted: Option<&Columns>, printer: &Printer) -> Result<Masked> {
+    let originals = Arc::new(Originals::default());
+    let witness = originals.clone();
     let mut plan = Plan::new(args.how, args.form, args.key, args.run, printer)?;
+    plan.pseudonymiser = plan.pseudonymiser.witnessed(Arc::new(move |values| witness.see(values)));
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
     let source = Source::open(args.file, args.how.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
-    if format == Format::Ndjson {
-        return Err(Error::unsupported("NDJSON cannot be asked about yet; a CSV or Parquet file can").in_file(&name));
+    if matches!(format, Format::Ndjson | Format::Ipc) {
+        return Err(
+            Error::unsupported("NDJSON and Arrow files cannot be asked about yet; a CSV or Parquet file can").in_file(&name)
+        );
     }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;
@@ -277,13 +284,19 @@ fn mask(args: &Table<'_>, printer: &Printer) -> Result<Masked> {
     if report.columns.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
     }
+    let outgoing = Outgoing {
+        layout: report.layout.unwrap_or_default(),
+        masked: report.columns.iter().map(|c| c.name.clone()).collect(),
+        originals: &originals,
+        accepted,
+    };
     if format == Format::Parquet {
         let mut csv = nameless()?;
         export::parquet_to_csv(file, &mut csv).map_err(|e| e.in_file(&name))?;
         file = csv;
     }
     Ok(Masked {
-        cleared: Cleared::check(file)?,
+        cleared: Cleared::check(file, &outgoing).map_err(|e| e.in_file(&name))?,
         input: facts(&name)?,
         form: plan.pseudonymiser.form().clone(),
         report,
@@ -391,6 +404,7 @@ impl<T> Ended<'_, T> {
             columns: columns(report, form),
             key_id: key_id.clone(),
             scope: scope.clone(),
+            gate: GateFacts::new(cleared.checked()),
             loan: LoanFacts {
                 recipient: self.api.host(),
                 remote_name: file_name(task),

@@ -4,6 +4,7 @@
 
 mod args;
 mod ask;
+mod check;
 mod io;
 mod key;
 mod lend;
@@ -48,6 +49,7 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Mask(args) => mask::run(&args, printer),
         Command::Ask(args) => ask::run(&args, printer),
         Command::Lend(args) => lend::run(&args, printer),
+        Command::Check(args) => check::run(&args),
         Command::Sweep(args) => sweep::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Sandbox(args) => sandbox::run(&args, printer),

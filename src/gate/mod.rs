@@ -1,12 +1,23 @@
-//! What must hold before a file leaves.
+//! What must hold before a file leaves: it is whole, and no original of a masked column or other identifier stands in it.
+//!
+//! [`originals`] knows what was masked, [`detect`] what identifies persons, [`leaks`] looks for both; `fold` makes alike what looks alike.
+
+pub mod detect;
+mod fold;
+pub mod leaks;
+pub mod originals;
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{BufReader, Read, Seek};
 
+use leaks::{Finding, Scan};
+use originals::{Facts, Originals};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::mask::hex;
+use crate::policy::{Candidate, Columns, Missing, quote_path};
+use crate::table::{TextLayout, csv};
 
 /// Bytes that the Files API takes (`OpenAI`, createFile).
 const MAX_BYTES: u64 = 512 << 20;
@@ -19,14 +30,37 @@ pub struct Cleared {
     file: File,
     bytes: u64,
     sha256: String,
+    checked: Checked,
+}
+
+/// A masked table on its way out: always a CSV.
+pub struct Outgoing<'a> {
+    /// How it is written.
+    pub layout: TextLayout,
+    /// Names of the masked columns.
+    pub masked: Vec<String>,
+    /// What was masked.
+    pub originals: &'a Originals,
+    /// Columns in which findings do not matter.
+    pub accepted: Option<&'a Columns>,
+}
+
+/// What the leak check came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Findings that were accepted.
+    pub accepted: Vec<Finding>,
+    /// What was looked for.
+    pub originals: Facts,
 }
 
 impl Cleared {
-    /// Looks at a finished file, which is read once.
+    /// Looks at a finished file, which is read twice.
     ///
     /// # Errors
-    /// An empty file, one beyond 512 MiB, or one that cannot be read.
-    pub fn check(mut file: File) -> Result<Self> {
+    /// An original of a masked column, or another identifier, in a column that is not masked, and not accepted; an empty file, one beyond
+    /// 512 MiB, or one that cannot be read.
+    pub fn check(mut file: File, outgoing: &Outgoing<'_>) -> Result<Self> {
         let failed = |e| Error::io("cannot read the masked file", e);
         file.rewind().map_err(failed)?;
         let (bytes, sha256) = fingerprint(&mut file).map_err(failed)?;
@@ -37,7 +71,14 @@ impl Cleared {
         if bytes > MAX_BYTES {
             return refuse(format!("the masked file has {bytes} bytes, more than the {MAX_BYTES} that can be lent"));
         }
-        Ok(Self { file, bytes, sha256 })
+        file.rewind().map_err(failed)?;
+        let checked = outgoing.check(&mut file)?;
+        Ok(Self { file, bytes, sha256, checked })
+    }
+
+    /// What the leak check came to.
+    pub fn checked(&self) -> &Checked {
+        &self.checked
     }
 
     /// Its length in bytes.
@@ -59,6 +100,48 @@ impl Cleared {
         let mut file = self.file.try_clone().map_err(failed)?;
         file.rewind().map_err(failed)?;
         Ok(file)
+    }
+}
+
+impl Outgoing<'_> {
+    fn check(&self, file: &mut File) -> Result<Checked> {
+        let mut scan: Option<Scan<'_>> = None;
+        let mut names = Vec::new();
+        csv::records(BufReader::with_capacity(1 << 16, file), self.layout, |number, record| {
+            if let Some(scan) = &mut scan {
+                record.iter().enumerate().for_each(|(column, cell)| scan.cell(column, number, cell));
+            } else {
+                names = record.iter().map(str::to_owned).collect();
+                scan = Some(Scan::new(self.originals, names.iter().map(|n| (n.clone(), self.masked.contains(n)))));
+            }
+            Ok(())
+        })?;
+        let findings = scan.map(Scan::finish).unwrap_or_default();
+        let accepted = self.accepted(names)?;
+        let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| accepted.contains(&f.column));
+        if leaks.is_empty() {
+            return Ok(Checked { accepted, originals: self.originals.facts() });
+        }
+        let said: Vec<String> = leaks.iter().map(ToString::to_string).collect();
+        let mut columns: Vec<Vec<String>> = leaks.iter().map(|f| vec![f.column.clone()]).collect();
+        columns.dedup();
+        let columns: Vec<String> = columns.iter().map(|path| quote_path(path)).collect();
+        let columns = columns.join(",");
+        Err(Error::new(ErrorKind::Gate(format!(
+            "nothing was sent, as it still holds what identifies persons: {}",
+            said.join("; ")
+        )))
+        .hint(format!("-c …,{columns} masks these columns, too"))
+        .hint(format!("--accept-leaks {columns} sends them as they are")))
+    }
+
+    fn accepted(&self, mut names: Vec<String>) -> Result<Vec<String>> {
+        let Some(columns) = self.accepted else { return Ok(Vec::new()) };
+        names.push(leaks::HEADER.to_owned());
+        let candidates: Vec<Candidate> =
+            names.iter().enumerate().map(|(i, n)| Candidate { path: vec![n.clone()], number: i + 1 }).collect();
+        let found = columns.resolve(&candidates, Missing::Error)?.found;
+        Ok(found.into_iter().map(|i| names[i].clone()).collect())
     }
 }
 
@@ -86,12 +169,18 @@ mod tests {
 
     use super::*;
 
+    fn outgoing(originals: &Originals) -> Outgoing<'_> {
+        Outgoing { layout: TextLayout::default(), masked: vec!["name".into()], originals, accepted: None }
+    }
+
     #[test]
     fn a_file_is_known_by_its_hash_and_an_empty_one_stays() {
+        let none = Originals::default();
         let mut file = tempfile::tempfile().unwrap();
-        assert!(matches!(Cleared::check(file.try_clone().unwrap()).unwrap_err().kind(), ErrorKind::Gate(_)));
+        let refused = Cleared::check(file.try_clone().unwrap(), &outgoing(&none)).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Gate(_)));
         file.write_all(b"abc").unwrap();
-        let cleared = Cleared::check(file).unwrap();
+        let cleared = Cleared::check(file, &outgoing(&none)).unwrap();
         // FIPS 180-4, example "abc".
         assert_eq!(cleared.sha256(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         for _ in 0..2 {
@@ -99,5 +188,27 @@ mod tests {
             cleared.reader().unwrap().read_to_string(&mut text).unwrap();
             assert_eq!((text.as_str(), cleared.bytes()), ("abc", 3));
         }
+    }
+
+    #[test]
+    fn a_file_with_an_original_in_it_stays_unless_its_column_is_accepted() {
+        let originals = Originals::default();
+        originals.see(&["Zoé Lefèvre".as_bytes()]);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"name,note\n3bf2a566b1b9ef4e,Mme Zoe LEFEVRE\n").unwrap();
+        let refused = Cleared::check(file.try_clone().unwrap(), &outgoing(&originals)).unwrap_err();
+        let text = refused.to_string();
+        assert!(
+            matches!(refused.kind(), ErrorKind::Gate(_))
+                && text.contains("column \"note\": original of a masked column in 1 cell, first in record 2"),
+            "{text}"
+        );
+        assert!(!text.contains("LEFEVRE"), "{text}");
+        let columns = Columns::parse("note").unwrap();
+        let cleared =
+            Cleared::check(file.try_clone().unwrap(), &Outgoing { accepted: Some(&columns), ..outgoing(&originals) }).unwrap();
+        assert_eq!(cleared.checked().accepted.len(), 1);
+        let columns = Columns::parse("nots").unwrap();
+        assert!(Cleared::check(file, &Outgoing { accepted: Some(&columns), ..outgoing(&originals) }).unwrap_err().is_usage());
     }
 }

@@ -9,5 +9,5 @@ mod scope;
 pub use hmac::{Kernel, KeyState, Tag};
 pub use key::{Key, KeyId, MAX_KEY_BYTES, MIN_KEY_BYTES};
 pub(crate) use pseudonym::hex;
-pub use pseudonym::{Form, Pseudonymiser};
+pub use pseudonym::{Form, Pseudonymiser, Witness};
 pub use scope::Scope;

@@ -34,7 +34,11 @@ pub struct Form {
 pub struct Pseudonymiser {
     state: KeyState,
     form: Form,
+    witness: Option<Witness>,
 }
+
+/// Is told of the values that become pseudonyms, a batch at a time.
+pub type Witness = std::sync::Arc<dyn Fn(&[&[u8]]) + Send + Sync>;
 
 impl Form {
     /// `digits` hex digits behind `prefix`; with `hash_empty` the empty value is hashed like any other.
@@ -111,7 +115,14 @@ impl Default for Form {
 impl Pseudonymiser {
     /// Keys the hash for this scope and domain; the key itself is not kept.
     pub fn new(key: &Key, scope: &Scope, domain: &str, form: Form) -> Self {
-        Self { state: scope.key_state(key, domain), form }
+        Self { state: scope.key_state(key, domain), form, witness: None }
+    }
+
+    /// The same, with somebody who is told of all values: the leak check has to know what must not be found.
+    #[must_use]
+    pub fn witnessed(mut self, witness: Witness) -> Self {
+        self.witness = Some(witness);
+        self
     }
 
     /// The form of its pseudonyms.
@@ -124,6 +135,9 @@ impl Pseudonymiser {
     /// # Panics
     /// If `out` has another length than `values`.
     pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) {
+        if let Some(witness) = &self.witness {
+            witness(values);
+        }
         hmac::tags(&self.state, values, out);
     }
 

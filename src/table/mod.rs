@@ -48,6 +48,24 @@ pub struct TableReport {
     pub short_records: u64,
     /// What the user should know, one sentence each.
     pub warnings: Vec<String>,
+    /// How a CSV is written.
+    pub layout: Option<TextLayout>,
+}
+
+/// How a CSV is written, as far as its reader has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLayout {
+    /// Which bytes are which characters.
+    pub encoding: TextEncoding,
+    /// What stands between two fields.
+    pub delimiter: u8,
+}
+
+impl Default for TextLayout {
+    /// Commas, in UTF-8.
+    fn default() -> Self {
+        Self { encoding: TextEncoding::UTF_8, delimiter: b',' }
+    }
 }
 
 /// What became of a masked column.

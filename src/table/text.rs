@@ -1,6 +1,7 @@
 //! The text layer below CSV and NDJSON: which bytes are which characters.
 
 use std::borrow::Cow;
+use std::io::Read;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
@@ -70,6 +71,18 @@ impl TextEncoding {
             Kind::Latin1 => "iso-8859-1",
             Kind::Other(e) => e.name(),
         }
+    }
+
+    /// All of a text in UTF-8, a byte order mark apart; what does not decode becomes U+FFFD.
+    pub fn reader<'r>(self, input: impl Read + 'r) -> impl Read + 'r {
+        let encoding = match self.0 {
+            Kind::Utf8 => UTF_8,
+            Kind::Utf16Le => UTF_16LE,
+            Kind::Utf16Be => UTF_16BE,
+            Kind::Latin1 => WINDOWS_1252,
+            Kind::Other(e) => e,
+        };
+        encoding_rs_io::DecodeReaderBytesBuilder::new().encoding(Some(encoding)).bom_override(true).build(input)
     }
 
     /// Bytes of one code unit: 1 or 2.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::env::{Place, Ran, TOKEN, fixture};
+use super::mask::PERSONAL;
 
 /// What happens to a request on its way.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,7 +234,7 @@ const QUESTION: &str = "SELECT COUNT(*) AS n FROM data";
 
 fn args(url: &str) -> [String; 8] {
     let file = fixture("clients.csv").to_str().unwrap().to_owned();
-    ["ask", &file, "-c", "nom", QUESTION, "--to", url, "--delete-for=1"].map(str::to_owned)
+    ["ask", &file, "-c", PERSONAL, QUESTION, "--to", url, "--delete-for=1"].map(str::to_owned)
 }
 
 fn ask(server: &Server) -> Ran {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::env::{KEY, Place, Ran, TOKEN, fixture};
 use super::faults::{Fault, Server, rules};
+use super::mask::PERSONAL;
 
 const QUESTION: &str = "SELECT COUNT(*) AS n FROM data";
 const JOURNALS: &str = "home/.local/state/hmask";
@@ -17,12 +18,12 @@ fn journals(place: &Place) -> Vec<String> {
 
 fn ask(place: &Place, to: &str) -> Ran {
     let file = fixture("clients.csv");
-    place.run(&["ask", file.to_str().unwrap(), "-c", "nom", QUESTION, "--to", to, "--delete-for=1"])
+    place.run(&["ask", file.to_str().unwrap(), "-c", PERSONAL, QUESTION, "--to", to, "--delete-for=1"])
 }
 
 fn lend(place: &Place, to: &str, more: &[&str]) -> Ran {
     let file = fixture("clients.csv");
-    place.run(&[&["lend", file.to_str().unwrap(), "-c", "nom", "--to", to, "--delete-for=1"], more].concat())
+    place.run(&[&["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", to, "--delete-for=1"], more].concat())
 }
 
 /// Moves the journals of all places into one.
@@ -111,7 +112,7 @@ fn a_sweep_says_what_it_does_and_leaves_living_runs_alone() {
     let place = Place::with_token();
     place.run(&["sweep"]).ok();
     let file = fixture("clients.csv");
-    let mut command = place.command(&["lend", file.to_str().unwrap(), "-c", "nom", "--to", &server.url(), "--hold", "1h"]);
+    let mut command = place.command(&["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", &server.url(), "--hold", "1h"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let start = Instant::now();
     while server.live() == 0 {
@@ -128,7 +129,7 @@ fn a_sweep_says_what_it_does_and_leaves_living_runs_alone() {
     place.run(&["sweep", "--older-than", "1h"]).ok();
     assert_eq!(server.live(), 1);
     let text = fs::read_to_string(place.path(JOURNALS).join(&journals(&place)[0])).unwrap();
-    for secret in [TOKEN, KEY, "clients", "nom"] {
+    for secret in [TOKEN, KEY, "clients", "courriel"] {
         assert!(!text.contains(secret), "{secret} is in the journal: {text}");
     }
     let ran = place.run(&["sweep"]).ok();
@@ -166,7 +167,7 @@ fn a_run_that_cannot_keep_a_journal_sends_nothing() {
     let file = fixture("clients.csv");
     let state = place.path("file/below");
     let state = state.to_str().unwrap();
-    let args = ["ask", file.to_str().unwrap(), "-c", "nom", QUESTION, "--to", &server.url(), "--state-dir", state];
+    let args = ["ask", file.to_str().unwrap(), "-c", PERSONAL, QUESTION, "--to", &server.url(), "--state-dir", state];
     place.run(&args).fails(3, "cannot keep a journal");
     assert_eq!(server.requests(), Vec::<String>::new());
 }
@@ -195,7 +196,7 @@ fn a_held_loan_ends_with_enter_or_the_time() {
     let server = Server::start(rules([]));
     let place = Place::with_token();
     let file = fixture("clients.csv");
-    let args = ["lend", file.to_str().unwrap(), "-c", "nom", "--to", &server.url(), "--hold", "1h"];
+    let args = ["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", &server.url(), "--hold", "1h"];
     let text = place.run_with_input(&args, b"\n").ok().text();
     assert!(serde_json::from_str::<serde_json::Value>(&text).unwrap()["file_id"].as_str().unwrap().starts_with("file-"));
     lend(&place, &server.url(), &["--hold", "100ms"]).ok();
@@ -216,7 +217,7 @@ fn killed_a_hundred_times_and_swept_once() {
         // A place each: runs would sweep what others left, and here the one sweep at the end is tested.
         let place = Place::with_token();
         let (command, tail): (_, &[&str]) = if round % 2 == 0 { ("ask", &[QUESTION]) } else { ("lend", &["--", "true"]) };
-        let mut command = place.command(&[&[command, file, "-c", "nom", "--to", &url], tail].concat());
+        let mut command = place.command(&[&[command, file, "-c", PERSONAL, "--to", &url], tail].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(u64::from(seed >> 24) / 4));
         let _ = child.kill();

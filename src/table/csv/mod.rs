@@ -20,7 +20,7 @@ use layout::{Found, Layout, too_long};
 
 use super::blocks::{Block, Blocks};
 use super::text::TextEncoding;
-use super::{ColumnReport, Job, TableReport};
+use super::{ColumnReport, Job, TableReport, TextLayout};
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::policy::Missing;
@@ -132,6 +132,33 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     Ok(commit.report)
 }
 
+/// Reads a CSV as text, for those who only look: calls `each` for every record, from 1 on, header included.
+///
+/// # Errors
+/// Those of the input and of `each`.
+pub fn records(
+    input: impl Read,
+    layout: TextLayout,
+    mut each: impl FnMut(u64, &::csv::StringRecord) -> Result<()>,
+) -> Result<()> {
+    let mut builder = ::csv::ReaderBuilder::new();
+    let mut reader =
+        builder.delimiter(layout.delimiter).has_headers(false).flexible(true).from_reader(layout.encoding.reader(input));
+    let mut bytes = ::csv::ByteRecord::new();
+    for number in 1.. {
+        // The words of the crate can quote the record.
+        let unread = |e: ::csv::Error| match e.into_kind() {
+            ::csv::ErrorKind::Io(e) => Error::io("cannot read", e),
+            _ => Error::malformed("the table cannot be read").at(|p| p.record = Some(number)),
+        };
+        if !reader.read_byte_record(&mut bytes).map_err(unread)? {
+            break;
+        }
+        each(number, &::csv::StringRecord::from_byte_record_lossy(bytes.clone()))?;
+    }
+    Ok(())
+}
+
 /// Looks at the start of a file until its layout is known.
 fn layout(blocks: &mut Blocks<'_>, job: &Job<'_>, options: &CsvOptions) -> Result<Layout> {
     let mut length = 0;
@@ -187,7 +214,9 @@ impl<'a> Commit<'a> {
     fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write, max_record: usize) -> Self {
         let layout = masker.layout;
         let columns = layout.columns.found.iter().map(|i| ColumnReport { name: layout.names[*i].clone(), ..Default::default() });
-        let report = TableReport { columns: columns.collect(), missing: layout.columns.missing.clone(), ..Default::default() };
+        let text = TextLayout { encoding: layout.encoding, delimiter: layout.dialect.delimiter.unwrap_or(b',') };
+        let missing = layout.columns.missing.clone();
+        let report = TableReport { columns: columns.collect(), missing, layout: Some(text), ..Default::default() };
         Self { masker, output, left: Vec::new(), records: layout.records, lines: layout.lines, report, max_record }
     }
 

@@ -1,0 +1,256 @@
+//! Identifiers of persons in a text: by their check digits, not by their looks alone.
+//!
+//! Sources: RFC 5321 (mailbox), ISO 13616 with the SWIFT registry (IBAN), ISO/IEC 7812-1 (card numbers, Luhn), INSEE (NIR and its key 97),
+//! ITU-T E.164 and the French numbering plan (telephone numbers).
+
+/// Kinds of identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A mailbox with its domain.
+    Email,
+    /// International bank account number.
+    Iban,
+    /// Number of a payment card.
+    Card,
+    /// French social security number, with its key.
+    Nir,
+    /// Telephone number, international or French.
+    Phone,
+}
+
+impl Kind {
+    /// Its name in messages and manifests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Email => "e-mail address",
+            Self::Iban => "IBAN",
+            Self::Card => "card number",
+            Self::Nir => "French social security number",
+            Self::Phone => "telephone number",
+        }
+    }
+
+    /// Whether a cell that is nothing else can be one by chance, so that most of the column must be alike.
+    pub(super) fn needs_company(self) -> bool {
+        matches!(self, Self::Card | Self::Nir | Self::Phone)
+    }
+}
+
+/// Calls `each` for every identifier, and whether it is the whole text.
+pub(super) fn identifiers(text: &str, mut each: impl FnMut(Kind, bool)) {
+    let trimmed = text.trim();
+    if trimmed.contains('@') {
+        emails(trimmed, |mail| each(Kind::Email, mail == trimmed));
+    }
+    if trimmed.bytes().filter(u8::is_ascii_digit).nth(8).is_some() {
+        groups(trimmed, |group, plain, gaps| {
+            if let Some(kind) = number(group, plain, gaps) {
+                each(kind, group == trimmed);
+            }
+        });
+    }
+}
+
+fn emails<'t>(text: &'t str, mut each: impl FnMut(&'t str)) {
+    let local = |b: u8| b.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&b);
+    let bytes = text.as_bytes();
+    for (at, _) in text.match_indices('@') {
+        let start = bytes[..at].iter().rposition(|b| !local(*b)).map_or(0, |i| i + 1);
+        let domain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
+        let mut end = at + 1 + bytes[at + 1..].iter().position(|b| !domain(b)).unwrap_or(bytes.len() - at - 1);
+        while end > at && !bytes[end - 1].is_ascii_alphanumeric() {
+            end -= 1;
+        }
+        let Some((host, top)) = text.get(at + 1..end).and_then(|d| d.rsplit_once('.')) else { continue };
+        if start < at && !host.is_empty() && top.len() >= 2 && top.bytes().all(|b| b.is_ascii_alphabetic()) {
+            each(&text[start..end]);
+        }
+    }
+}
+
+/// Calls `each` for runs of letters and digits with single separators between them, without these, and how many there were.
+/// A run begins at a digit, or with the two letters of a country or a plus sign.
+fn groups<'t>(text: &'t str, mut each: impl FnMut(&'t str, &str, usize)) {
+    let bytes = text.as_bytes();
+    let is_in = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_alphanumeric);
+    let mut at = 0;
+    while at < bytes.len() {
+        let begins = bytes[at].is_ascii_alphanumeric() || bytes[at] == b'+' && is_in(at + 1);
+        if !begins || at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let (start, mut plain, mut gaps, mut end) = (at, String::new(), 0, at);
+        let mut i = at;
+        // Words of letters alone end a run: what follows belongs to the sentence.
+        while i < bytes.len() {
+            let piece_end = (i + usize::from(bytes[i] == b'+')..bytes.len()).find(|j| !is_in(*j)).unwrap_or(bytes.len());
+            let piece = &text[i..piece_end];
+            if !piece.bytes().any(|b| b.is_ascii_digit()) {
+                break;
+            }
+            plain.push_str(piece);
+            end = piece_end;
+            let separator = bytes.get(end).is_some_and(|b| b" .-/".contains(b));
+            if !separator || !is_in(end + 1) {
+                break;
+            }
+            gaps += 1;
+            i = end + 1;
+        }
+        if end == start {
+            at += 1;
+            while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
+                at += 1;
+            }
+            continue;
+        }
+        // Numbers side by side hide each other: each tail is a candidate, too.
+        each(&text[start..end], &plain, gaps);
+        at = (start..end).find(|j| !is_in(*j) && bytes[*j] != b'+').unwrap_or(end);
+    }
+}
+
+fn number(group: &str, plain: &str, gaps: usize) -> Option<Kind> {
+    if iban(plain) {
+        Some(Kind::Iban)
+    } else if phone(group, plain, gaps) {
+        Some(Kind::Phone)
+    } else if nir(plain) {
+        Some(Kind::Nir)
+    } else if card(plain) {
+        Some(Kind::Card)
+    } else {
+        None
+    }
+}
+
+/// Two letters, two check digits, as many characters as the country has; modulo 97 it is 1.
+fn iban(plain: &str) -> bool {
+    const LENGTHS: [(usize, &str); 18] = [
+        (15, "NO"),
+        (16, "BE"),
+        (18, "DK FI FK FO GL NL SD"),
+        (19, "MK SI"),
+        (20, "AT BA EE KZ LT LU MN XK"),
+        (21, "CH HR LI LV"),
+        (22, "BG BH CR DE GB GE IE ME RS VA"),
+        (23, "AE GI IL IQ OM SO TL"),
+        (24, "AD CZ ES MD PK RO SA SE SK TN VG"),
+        (25, "LY PT ST"),
+        (26, "IS TR"),
+        (27, "BI DJ FR GR IT MC MR SM"),
+        (28, "AL AZ BY CY DO GT HN HU LB NI PL SV"),
+        (29, "BR EG PS QA UA"),
+        (30, "JO KW MU YE"),
+        (31, "MT SC"),
+        (32, "LC"),
+        (33, "RU"),
+    ];
+    let upper = plain.to_ascii_uppercase();
+    let Some((country, rest)) = upper.split_at_checked(2) else { return false };
+    let fits = |(n, countries): &(usize, &str)| *n == upper.len() && countries.split(' ').any(|c| c == country);
+    if !LENGTHS.iter().any(fits) || !rest.as_bytes()[..2].iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let turned = rest[2..].chars().chain(country.chars()).chain(rest[..2].chars());
+    turned.map(|c| c.to_digit(36).unwrap_or(0)).fold(0, |n, d| (if d < 10 { n * 10 } else { n * 100 } + d) % 97) == 1
+}
+
+/// 13 to 19 digits with the first digits of the large schemes, and Luhn's check.
+fn card(plain: &str) -> bool {
+    let fits = matches!(
+        (plain.len(), plain.as_bytes()),
+        (16 | 13 | 19, [b'4', ..]) | (16, [b'5' | b'2' | b'6', ..]) | (15, [b'3', b'4' | b'7', ..])
+    );
+    fits && plain.bytes().all(|b| b.is_ascii_digit()) && luhn(plain)
+}
+
+fn luhn(digits: &str) -> bool {
+    let sum: u32 = digits
+        .bytes()
+        .rev()
+        .enumerate()
+        .map(|(i, b)| match (u32::from(b - b'0'), i % 2) {
+            (d, 0) => d,
+            (d, _) => d * 2 - if d > 4 { 9 } else { 0 },
+        })
+        .sum();
+    sum.is_multiple_of(10)
+}
+
+/// Sex, year, month, department, commune, order and the key: 97 minus the rest of the others modulo 97.
+fn nir(plain: &str) -> bool {
+    let (Some(number), Some(key)) = (plain.get(..13), plain.get(13..).filter(|k| k.len() == 2)) else { return false };
+    let corsica = number[5..7].to_ascii_uppercase();
+    let number = match corsica.as_str() {
+        "2A" => format!("{}19{}", &number[..5], &number[7..]),
+        "2B" => format!("{}18{}", &number[..5], &number[7..]),
+        _ => number.to_owned(),
+    };
+    let month = number[3..5].parse().unwrap_or(0);
+    let (Ok(n), Ok(key)) = (number.parse::<u64>(), key.parse::<u64>()) else { return false };
+    matches!(number.as_bytes()[0], b'1'..=b'4' | b'7' | b'8') && matches!(month, 1..=12 | 20..=42 | 50..=99) && 97 - n % 97 == key
+}
+
+/// `+` and 8 to 15 digits; or a French number: 0, a digit from 1 to 9, and eight more, alone or in pairs.
+fn phone(group: &str, plain: &str, gaps: usize) -> bool {
+    if let Some(digits) = plain.strip_prefix('+') {
+        return (8..=15).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+    }
+    let national =
+        plain.len() == 10 && plain.bytes().all(|b| b.is_ascii_digit()) && plain.starts_with('0') && !plain.starts_with("00");
+    let in_pairs = || group.split([' ', '.', '-', '/']).all(|pair| pair.len() == 2);
+    national && (gaps == 0 || gaps == 4 && in_pairs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<(Kind, bool)> {
+        let mut out = Vec::new();
+        identifiers(text, |kind, whole| out.push((kind, whole)));
+        out
+    }
+
+    #[test]
+    fn identifiers_alone_and_in_sentences() {
+        for (text, kind, whole) in [
+            ("zoe.lefevre@example.fr", Kind::Email, true),
+            ("please write to <zoe+x@mail.example.co.uk>.", Kind::Email, false),
+            ("FR76 3000 6000 0112 3456 7890 189", Kind::Iban, true),
+            ("iban : DE89370400440532013000 (compte)", Kind::Iban, false),
+            ("4111 1111 1111 1111", Kind::Card, true),
+            ("378282246310005", Kind::Card, true),
+            ("2 11 12 2A 512 406 55", Kind::Nir, true),
+            ("NIR 274052B00911146", Kind::Nir, false),
+            ("06 12 34 56 78", Kind::Phone, true),
+            ("0612345678", Kind::Phone, true),
+            ("rappeler au +33 6 12 34 56 78 svp", Kind::Phone, false),
+            ("+4915112345678", Kind::Phone, true),
+        ] {
+            assert_eq!(kinds(text), [(kind, whole)], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_so_is_none() {
+        for text in [
+            "a@b",
+            "@handle and user@",
+            "x @ example.fr",
+            "FR76 3000 6000 0112 3456 7890 188",
+            "4111 1111 1111 1112",
+            "178023353345329",
+            "2024-01-01 12:00:00",
+            "00612345678",
+            "06 123 456 78",
+            "1234567890123456",
+            "3.141592653589793",
+            "f0e1d2c3b4a59687",
+        ] {
+            assert_eq!(kinds(text), [], "{text}");
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! The original values of masked columns, as hashes under a random key: enough to find one again, not to tell what it was.
+//!
+//! A value is known by the letters and digits of its words ([`Words`]), so that case, accents, punctuation and spacing do not hide it. In
+//! a text any run of words is looked up; the hash of a run is a difference of two hashes of prefixes, so a look-up does not depend on
+//! its length (Karp and Rabin, 1987, over the prime 2⁶¹ - 1).
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use super::fold::Words;
+
+/// Letters and digits below which a value is not looked for: it would be found everywhere.
+pub const MIN_LETTERS: usize = 4;
+/// Digits below which a number is not looked for.
+pub const MIN_DIGITS: usize = 6;
+/// Words of a value that are looked for; of a longer one the first so many.
+const MAX_WORDS: usize = 16;
+/// Last digits by which a telephone number is known, whatever stands before them.
+const PHONE_DIGITS: usize = 9;
+/// Values that stand for none (folded).
+const PLACEHOLDERS: [&str; 22] = [
+    "none",
+    "null",
+    "unknown",
+    "inconnu",
+    "inconnue",
+    "unbekannt",
+    "desconocido",
+    "sconosciuto",
+    "test",
+    "anonyme",
+    "anonymous",
+    "nonrenseigne",
+    "nonrenseignee",
+    "nonprecise",
+    "sansobjet",
+    "notavailable",
+    "aucun",
+    "aucune",
+    "autre",
+    "other",
+    "true",
+    "false",
+];
+
+/// Original values, and how many of them cannot be looked for.
+#[derive(Default)]
+pub struct Originals {
+    inner: Mutex<Inner>,
+    /// For whole values, so that each is taken once.
+    random: RandomState,
+    polynomial: Polynomial,
+}
+
+#[derive(Default)]
+struct Inner {
+    taken: Set,
+    /// Of values and of their other spellings.
+    anywhere: Set,
+    /// Of dates, which other columns can have by chance: looked for among words alone.
+    among_words: Set,
+    /// Of the last digits of telephone numbers.
+    phones: Set,
+    lengths: Lengths,
+    words: usize,
+    facts: Facts,
+}
+
+/// Of hashes, which need no other hash.
+type Set = HashSet<u64, BuildHasherDefault<Same>>;
+
+/// What is known of the values as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Distinct values that are looked for.
+    pub looked_for: u64,
+    /// Distinct values that are too short for it: fewer than 4 letters, or 6 digits.
+    pub too_short: u64,
+    /// Distinct values that stand for none, such as `unknown`.
+    pub placeholders: u64,
+}
+
+/// A `u64` that is a hash already.
+#[derive(Clone, Copy, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only hashes are stored")
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        // The table takes its place from the lowest bits and a tag from the highest.
+        self.0 = hash ^ hash << 32;
+    }
+}
+
+/// Which lengths occur, so that most runs of words need no look-up.
+struct Lengths([u64; 8]);
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self([0; 8])
+    }
+}
+
+impl Lengths {
+    fn note(&mut self, length: usize) {
+        let bit = length.min(511);
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    fn has(&self, length: usize) -> bool {
+        let bit = length.min(511);
+        self.0[bit / 64] >> (bit % 64) & 1 == 1
+    }
+}
+
+/// A polynomial over a prime field at a random place.
+struct Polynomial {
+    at: u64,
+}
+
+const PRIME: u64 = (1 << 61) - 1;
+
+impl Default for Polynomial {
+    fn default() -> Self {
+        Self { at: RandomState::new().hash_one(0) % (PRIME - 512) + 256 }
+    }
+}
+
+impl Polynomial {
+    fn times(a: u64, b: u64) -> u64 {
+        let product = u128::from(a) * u128::from(b);
+        let sum = (product as u64 & PRIME) + (product >> 61) as u64;
+        if sum >= PRIME { sum - PRIME } else { sum }
+    }
+
+    fn of(&self, bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0, |h, b| (Self::times(h, self.at) + u64::from(*b) + 1) % PRIME)
+    }
+
+    /// Hashes of all prefixes, and the powers that take one out of another.
+    fn prefixes(&self, bytes: &[u8], prefixes: &mut Vec<u64>, powers: &mut Vec<u64>) {
+        prefixes.clear();
+        prefixes.push(0);
+        let mut hash = 0;
+        for byte in bytes {
+            hash = (Self::times(hash, self.at) + u64::from(*byte) + 1) % PRIME;
+            prefixes.push(hash);
+        }
+        while powers.len() <= bytes.len() {
+            powers.push(powers.last().map_or(1, |p| Self::times(*p, self.at)));
+        }
+    }
+}
+
+/// Memory for looking through texts.
+#[derive(Default)]
+pub(super) struct Search {
+    words: Words,
+    prefixes: Vec<u64>,
+    powers: Vec<u64>,
+}
+
+impl Originals {
+    /// Takes values in canonical form.
+    pub fn see(&self, values: &[&[u8]]) {
+        let mut inner = self.lock();
+        let hashes = values.iter().map(|v| self.random.hash_one(v));
+        let new: Vec<&[u8]> = values.iter().zip(hashes).filter(|(_, h)| inner.taken.insert(*h)).map(|(v, _)| *v).collect();
+        drop(inner);
+        let (mut words, mut found) = (Words::default(), Vec::new());
+        for value in new {
+            words.read(&String::from_utf8_lossy(value));
+            found.push(self.spellings(value, &words));
+        }
+        let mut inner = self.lock();
+        for spellings in found {
+            match spellings {
+                Spellings::TooShort => inner.facts.too_short += 1,
+                Spellings::Placeholder => inner.facts.placeholders += 1,
+                Spellings::Of { words, lengths, hashes, phone, is_date } => {
+                    inner.facts.looked_for += 1;
+                    inner.words = inner.words.max(words);
+                    lengths.into_iter().for_each(|l| inner.lengths.note(l));
+                    inner.phones.extend(phone);
+                    let set = if is_date { &mut inner.among_words } else { &mut inner.anywhere };
+                    set.extend(hashes);
+                }
+            }
+        }
+    }
+
+    /// What is known of the values as a whole.
+    pub fn facts(&self) -> Facts {
+        self.lock().facts
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spellings(&self, value: &[u8], words: &Words) -> Spellings {
+        let count = words.ends.len().min(MAX_WORDS);
+        if count == 0 {
+            return Spellings::TooShort;
+        }
+        let all = words.between(0, count - 1);
+        let digits = all.iter().filter(|b| b.is_ascii_digit()).count();
+        let least = if digits == all.len() { MIN_DIGITS } else { MIN_LETTERS };
+        if all.len() < least {
+            return Spellings::TooShort;
+        }
+        if PLACEHOLDERS.iter().any(|p| p.as_bytes() == all) || all.windows(2).all(|w| w[0] == w[1]) {
+            return Spellings::Placeholder;
+        }
+        let mut hashes = vec![self.polynomial.of(all)];
+        // Surname first, or last.
+        if (2..=3).contains(&count) && digits == 0 {
+            let turned = |at: usize| [words.between(at, count - 1), words.between(0, at - 1)].concat();
+            hashes.extend((1..count).map(|at| self.polynomial.of(&turned(at))));
+        }
+        let is_number = digits == all.len() && digits > PHONE_DIGITS && digits <= 15;
+        let dialled = matches!(value.first(), Some(b'+' | b'0' | b'('));
+        let phone = (is_number && dialled).then(|| self.polynomial.of(&all[all.len() - PHONE_DIGITS..]));
+        let mut lengths = vec![all.len()];
+        if phone.is_some() {
+            lengths.extend(PHONE_DIGITS..=15);
+        }
+        let is_date = digits == all.len() && digits == 8 && count == 3;
+        // Long numbers are written in groups of two digits or more.
+        let words = if digits >= MIN_DIGITS { count.max(all.len().div_ceil(2).min(MAX_WORDS)) } else { count };
+        Spellings::Of { words, lengths, hashes, phone, is_date }
+    }
+
+    /// How many runs of words of `text` are original values.
+    pub(super) fn count(&self, text: &str, search: &mut Search) -> u64 {
+        let inner = self.lock();
+        let mut count = inner.count(text, &self.polynomial, search);
+        if count == 0 && text.contains('%') {
+            // As in a URL.
+            let plain = percent_decoded(text);
+            count = inner.count(&plain, &self.polynomial, search);
+        }
+        count
+    }
+}
+
+impl Inner {
+    fn count(&self, text: &str, polynomial: &Polynomial, search: &mut Search) -> u64 {
+        let Search { words, prefixes, powers } = search;
+        words.read(text);
+        polynomial.prefixes(&words.text, prefixes, powers);
+        let hash = |from: usize, to: usize| {
+            let before = Polynomial::times(prefixes[from], powers[to - from]);
+            let hash = prefixes[to] + PRIME - before;
+            if hash >= PRIME { hash - PRIME } else { hash }
+        };
+        let has_letters = words.text.iter().any(|b| !b.is_ascii_digit());
+        let (mut count, mut first) = (0, 0);
+        'words: while first < words.ends.len() {
+            let from = words.start(first);
+            for last in first..words.ends.len().min(first + self.words) {
+                let to = words.ends[last];
+                if !self.lengths.has(to - from) {
+                    continue;
+                }
+                let run = hash(from, to);
+                let is_phone = || {
+                    let digits = &words.text[from..to];
+                    (PHONE_DIGITS..=15).contains(&digits.len())
+                        && digits.iter().all(u8::is_ascii_digit)
+                        && self.phones.contains(&hash(to - PHONE_DIGITS, to))
+                };
+                if self.anywhere.contains(&run) || has_letters && self.among_words.contains(&run) || is_phone() {
+                    count += 1;
+                    first = last + 1;
+                    continue 'words;
+                }
+            }
+            first += 1;
+        }
+        count
+    }
+}
+
+enum Spellings {
+    TooShort,
+    Placeholder,
+    Of { words: usize, lengths: Vec<usize>, hashes: Vec<u64>, phone: Option<u64>, is_date: bool },
+}
+
+fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |i: usize| bytes.get(i).and_then(|b| char::from(*b).to_digit(16));
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while at < bytes.len() {
+        match (bytes[at], digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            (byte, ..) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(value: &str, text: &str) -> bool {
+        let originals = Originals::default();
+        originals.see(&[value.as_bytes()]);
+        originals.count(text, &mut Search::default()) > 0
+    }
+
+    #[test]
+    fn an_original_is_found_in_any_dress() {
+        for (value, text) in [
+            ("zoe.lefevre@example.fr", "zoe.lefevre@example.fr"),
+            ("zoe.lefevre@example.fr", "write to ZOE.LEFEVRE@EXAMPLE.FR, please"),
+            ("zoe.lefevre@example.fr", "https://example.com/?mail=zoe.lefevre%40example.fr&x=1"),
+            ("zoe.lefevre@example.fr", "<mailto:zoe.lefevre@example.fr>"),
+            ("Zoé Lefèvre", "Mme ZOE LEFEVRE a appelé"),
+            ("Zoé Lefèvre", "lefevre, zoe"),
+            ("Zoé Lefèvre", "zoe_lefevre.pdf"),
+            ("Zoé Marie Lefèvre", "Lefèvre Zoé Marie"),
+            ("06 12 34 56 78", "tél. 0612345678"),
+            ("06 12 34 56 78", "+33 6 12 34 56 78"),
+            ("06 12 34 56 78", "(+33)612345678"),
+            ("+33612345678", "06.12.34.56.78"),
+            ("FR7630006000011234567890189", "FR76 3000 6000 0112 3456 7890 189"),
+            ("FR76 3000 6000 0112 3456 7890 189", "iban:FR7630006000011234567890189"),
+            ("1980-02-03", "né le 1980-02-03 à Nîmes"),
+            ("4711001", "/customers/4711001/orders"),
+            ("Müller", "MÜLLER"),
+            ("Müller", "mu\u{308}ller"),
+            ("Straße 5b", "strasse 5B"),
+            ("12 rue des Œillets", "12, rue des oeillets"),
+        ] {
+            assert!(found(value, text), "{value} in {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_not_found() {
+        for (value, text) in [
+            ("Zoé Lefèvre", "Zoé et Lefèvre"),
+            ("Anne", "Suzanne"),
+            ("Anne", "Annecy"),
+            ("4711001", "47110012"),
+            ("1980-02-03", "1980-02-03"),
+            ("Ana", "Ana"),
+            ("12345", "12345"),
+            ("inconnu", "inconnu"),
+            ("000000", "000000"),
+            ("06 12 34 56 78", "06 12 34 56 79"),
+            ("100%", "100 %zz"),
+        ] {
+            assert!(!found(value, text), "{value} in {text}");
+        }
+    }
+
+    #[test]
+    fn facts_count_distinct_values() {
+        let originals = Originals::default();
+        originals.see(&[b"Ana", b"Ana", b"Lefevre", b"unknown", b"", b"12345"]);
+        originals.see(&[b"Lefevre"]);
+        assert_eq!(originals.facts(), Facts { looked_for: 1, too_short: 3, placeholders: 1 });
+    }
+}
