@@ -101,13 +101,8 @@ impl Hasher for Same {
 }
 
 /// Which lengths occur, so that most runs of words need no look-up.
+#[derive(Default)]
 struct Lengths([u64; 8]);
-
-impl Default for Lengths {
-    fn default() -> Self {
-        Self([0; 8])
-    }
-}
 
 impl Lengths {
     fn note(&mut self, length: usize) {
@@ -264,27 +259,23 @@ impl Inner {
         };
         let has_letters = words.text.iter().any(|b| !b.is_ascii_digit());
         let (mut count, mut first) = (0, 0);
-        'words: while first < words.ends.len() {
+        while first < words.ends.len() {
             let from = words.start(first);
-            for last in first..words.ends.len().min(first + self.words) {
-                let to = words.ends[last];
-                if !self.lengths.has(to - from) {
-                    continue;
-                }
-                let run = hash(from, to);
+            let furthest = words.ends.len().min(first + self.words);
+            let found = (first..furthest).find(|last| {
+                let to = words.ends[*last];
+                let run = || hash(from, to);
                 let is_phone = || {
                     let digits = &words.text[from..to];
                     (PHONE_DIGITS..=15).contains(&digits.len())
                         && digits.iter().all(u8::is_ascii_digit)
                         && self.phones.contains(&hash(to - PHONE_DIGITS, to))
                 };
-                if self.anywhere.contains(&run) || has_letters && self.among_words.contains(&run) || is_phone() {
-                    count += 1;
-                    first = last + 1;
-                    continue 'words;
-                }
-            }
-            first += 1;
+                let is_value = |run| self.anywhere.contains(&run) || has_letters && self.among_words.contains(&run);
+                self.lengths.has(to - from) && (is_value(run()) || is_phone())
+            });
+            count += u64::from(found.is_some());
+            first = found.unwrap_or(first) + 1;
         }
         count
     }
