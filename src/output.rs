@@ -113,10 +113,96 @@ impl Drop for Staged {
     }
 }
 
+/// A folder that is there as a whole, or not at all. Dropped before [`StagedFolder::persist`], it is gone.
+pub struct StagedFolder {
+    /// Beside the target, under a temporary name.
+    name: PathBuf,
+    target: PathBuf,
+    existing: Existing,
+    done: bool,
+}
+
+impl StagedFolder {
+    /// Begins a folder that is to be `target`, or to be merged into it.
+    ///
+    /// # Errors
+    /// A folder beside it that cannot be written.
+    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
+        if target.metadata().is_ok_and(|m| !m.is_dir()) {
+            return Err(Error::usage(format!("{} is no folder", target.display())));
+        }
+        let name = temporary_name(target);
+        fs::create_dir(&name).map_err(|e| Error::io(format!("cannot write in {}", folder(target).display()), e))?;
+        staged().push(name.clone());
+        Ok(Self { name, target: target.to_owned(), existing, done: false })
+    }
+
+    /// Where the file of this relative path is to be written; the folders above it are made.
+    ///
+    /// # Errors
+    /// Those of the disk, or a file that exists in the target and is to stay.
+    pub fn path(&self, file: &Path) -> Result<PathBuf> {
+        self.refuse_existing(file)?;
+        let path = self.name.join(file);
+        fs::create_dir_all(folder(&path)).map_err(|e| Error::io(format!("cannot write in {}", self.target.display()), e))?;
+        Ok(path)
+    }
+
+    fn refuse_existing(&self, file: &Path) -> Result<()> {
+        let there = self.target.join(file);
+        if self.existing == Existing::Refuse && there.symlink_metadata().is_ok() {
+            return Err(Error::usage(format!("{} exists", there.display())).hint("--force to replace it"));
+        }
+        Ok(())
+    }
+
+    /// Gives the folder its name; into a folder that is there, its files are moved one by one.
+    ///
+    /// # Errors
+    /// Those of the disk, or files that came to be in the meantime.
+    pub fn persist(mut self) -> Result<()> {
+        let failed = |e| Error::io(format!("cannot write {}", self.target.display()), e);
+        if self.target.exists() {
+            self.merge(Path::new(""))?;
+            fs::remove_dir_all(&self.name).map_err(failed)?;
+        } else {
+            fs::rename(&self.name, &self.target).map_err(failed)?;
+        }
+        File::open(folder(&self.target)).and_then(|f| f.sync_all()).map_err(failed)?;
+        self.done = true;
+        Ok(())
+    }
+
+    fn merge(&self, below: &Path) -> Result<()> {
+        let failed = |e| Error::io(format!("cannot write in {}", self.target.display()), e);
+        for entry in fs::read_dir(self.name.join(below)).map_err(failed)? {
+            let path = below.join(entry.map_err(failed)?.file_name());
+            let (from, to) = (self.name.join(&path), self.target.join(&path));
+            if from.is_dir() {
+                fs::create_dir_all(&to).map_err(failed)?;
+                self.merge(&path)?;
+            } else {
+                self.refuse_existing(&path)?;
+                fs::rename(from, to).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StagedFolder {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = fs::remove_dir_all(&self.name);
+        }
+        staged().retain(|n| *n != self.name);
+    }
+}
+
 /// Removes what is staged under a name, when the process is about to end.
 pub fn remove_staged() {
     for name in staged().drain(..) {
-        let _ = fs::remove_file(name);
+        let _ = if name.is_dir() { fs::remove_dir_all(name) } else { fs::remove_file(name) };
     }
 }
 

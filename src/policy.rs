@@ -119,6 +119,22 @@ impl Columns {
         self.0.iter().map(ToString::to_string).collect()
     }
 
+    /// Whether an entry names this top-level column, by its name or a glob.
+    pub fn names_alone(&self, name: &str) -> bool {
+        self.0.iter().any(|s| match s {
+            Selector::Path(steps) => matches!(&steps[..], [only] if only == name),
+            Selector::Glob(pieces) => glob(pieces, name),
+            Selector::Number(_) => false,
+        })
+    }
+
+    /// The list without the entries that name one of these columns exactly; none if nothing is left.
+    #[must_use]
+    pub fn without(mut self, names: &[String]) -> Option<Self> {
+        self.0.retain(|s| !matches!(s, Selector::Path(steps) if matches!(&steps[..], [only] if names.contains(only))));
+        if self.0.is_empty() { None } else { Some(self) }
+    }
+
     /// Whether every entry names a column by its number.
     pub fn only_numbers(&self) -> bool {
         self.0.iter().all(|s| matches!(s, Selector::Number(_)))

@@ -7,6 +7,7 @@ mod it {
     mod ask;
     mod env;
     mod faults;
+    mod folder;
     mod ipc;
     mod key;
     mod leaks;
@@ -14,4 +15,5 @@ mod it {
     mod parquet;
     mod secrets;
     mod sweep;
+    mod vectors;
 }

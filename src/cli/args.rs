@@ -63,7 +63,7 @@ pub(super) enum LogFormat {
 
 #[derive(Args)]
 pub(super) struct MaskArgs {
-    /// Files to mask; - is stdin
+    /// Files to mask, or one folder of files; - is stdin
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Where to write: a file, a folder for several files, - for stdout. Default: stdout into a pipe or file, else NAME.masked.EXT beside the input
@@ -72,6 +72,15 @@ pub(super) struct MaskArgs {
     /// Replace an existing output
     #[arg(long)]
     pub force: bool,
+    /// Files of a folder that are no tables
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT", help_heading = "Folder")]
+    pub others: OthersArg,
+    /// Rename the Hive folders KEY=VALUE of a wanted column
+    #[arg(long, help_heading = "Folder")]
+    pub mask_partitions: bool,
+    /// Take the I-th of N parts of the files, so that N machines share a folder
+    #[arg(long, value_name = "I/N", help_heading = "Folder")]
+    pub shard: Option<Shard>,
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
@@ -80,6 +89,37 @@ pub(super) struct MaskArgs {
     pub key: KeyArgs,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(super) enum OthersArg {
+    /// Copy them as they are
+    Copy,
+    /// Leave them out
+    Skip,
+    /// Refuse the folder
+    #[default]
+    Error,
+}
+
+/// A part of many.
+#[derive(Clone, Copy)]
+pub(super) struct Shard {
+    /// From 0.
+    pub index: usize,
+    pub of: usize,
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((i, of)) if (1..=of).contains(&i) => Ok(Self { index: i - 1, of }),
+            _ => Err("it is no part such as 2/3".into()),
+        }
+    }
 }
 
 #[derive(Args)]
@@ -362,6 +402,9 @@ pub(super) struct RunArgs {
     /// Threads that hash [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+    /// Kernel of the hash: avx512, sha-ni, avx2, portable; for tests and benchmarks
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub kernel: Option<String>,
     /// Progress bar
     #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
     pub progress: ProgressArg,

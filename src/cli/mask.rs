@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hmask::mask::Kernel;
 use hmask::table::compress::Compression;
 use hmask::table::csv::CsvOptions;
 use hmask::table::{self, Job, TableReport};
@@ -31,6 +32,7 @@ impl Plan {
     /// Arguments that do not fit, or no key.
     pub(super) fn new(table: &TableArgs, form: &FormArgs, key: &KeyArgs, run: &RunArgs, printer: &Printer) -> Result<Self> {
         let (columns, options, form_of) = (table.columns()?, table.csv_options()?, form.form()?);
+        choose_kernel(run, printer)?;
         let scope = Scope::parse(&form.scope, printer.task())?;
         let held = key::read(key, printer)?;
         Ok(Self {
@@ -64,8 +66,27 @@ impl Plan {
     }
 }
 
+/// Takes the kernel that was asked for, and says so if a faster one gives wrong answers.
+fn choose_kernel(run: &RunArgs, printer: &Printer) -> Result<()> {
+    if let Some(name) = &run.kernel {
+        let kernel = Kernel::ALL.into_iter().find(|k| k.name() == name);
+        if !kernel.is_some_and(Kernel::force) {
+            return Err(Error::usage(format!("this machine has no kernel {name}")));
+        }
+    } else if let Some(kernel) = Kernel::passed_over() {
+        printer.warn(&format!("the kernel {} gives wrong answers on this machine and is not used", kernel.name()));
+    }
+    Ok(())
+}
+
 /// Runs the command.
 pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
+    if let Some(folder) = args.files.iter().find(|f| f.is_dir()) {
+        return super::folder::run(folder, args, printer);
+    }
+    if args.shard.is_some() || args.mask_partitions {
+        return Err(Error::usage("--shard and --mask-partitions are for folders"));
+    }
     let targets = targets(args)?;
     if let Some(twice) = (1..targets.len()).find(|i| targets[..*i].contains(&targets[*i]) && !is_dash(&targets[*i])) {
         return Err(Error::usage(format!("two inputs would be written to {}", targets[twice].display())));

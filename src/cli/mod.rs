@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod check;
+mod folder;
 mod io;
 mod key;
 mod lend;

@@ -76,7 +76,9 @@ fn groups<'t>(text: &'t str, mut each: impl FnMut(&'t str, &str, usize)) {
     let mut at = 0;
     while at < bytes.len() {
         let begins = bytes[at].is_ascii_alphanumeric() || bytes[at] == b'+' && is_in(at + 1);
-        if !begins || at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+        // Digits behind a point or comma belong to a fraction.
+        let is_fraction = at > 1 && matches!(bytes[at - 1], b'.' | b',') && bytes[at - 2].is_ascii_digit();
+        if !begins || is_fraction || at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
             at += 1;
             continue;
         }
@@ -248,6 +250,7 @@ mod tests {
             "06 123 456 78",
             "1234567890123456",
             "3.141592653589793",
+            "-1.0123456789",
             "f0e1d2c3b4a59687",
         ] {
             assert_eq!(kinds(text), [], "{text}");

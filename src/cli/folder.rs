@@ -1,0 +1,186 @@
+//! `hmask mask` on a folder: a data set of many files, laid out as it was, Hive partitions included.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Component, Path, PathBuf};
+use std::process::ExitCode;
+
+use hmask::output::{Existing, Staged, StagedFolder};
+use hmask::table::{ColumnReport, Format};
+use hmask::{Columns, Error, Result};
+
+use super::args::{MaskArgs, MissingArg, OthersArg};
+use super::io::{Source, same_file};
+use super::mask::{Plan, say};
+use super::print::Printer;
+
+/// The partition of rows without a value.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+/// Statistics and schemas of a whole data set, which would still hold originals.
+const SUMMARIES: [&str; 2] = ["_metadata", "_common_metadata"];
+
+/// What becomes of a file.
+enum Fate {
+    Mask,
+    Copy,
+}
+
+/// Runs the command on a folder.
+pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
+    let Some(target) = &args.output else {
+        return Err(Error::usage(format!("{} is a folder", folder.display())).hint("-o FOLDER"));
+    };
+    if args.files.len() > 1 {
+        return Err(Error::usage("a folder is masked on its own, not among other files"));
+    }
+    let nested = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| b.starts_with(a));
+    let existing_part = target
+        .ancestors()
+        .find(|p| p.exists() || p.as_os_str().is_empty())
+        .map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
+    if same_file(target, folder) || existing_part.is_some_and(|p| nested(folder, p)) {
+        return Err(Error::usage("the output lies within the input").hint("-o OTHER"));
+    }
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
+    let mut files = Vec::new();
+    walk(folder, Path::new(""), &mut files)?;
+    files.sort();
+    let partitions = Partitions::of(&files, &plan.columns, args.mask_partitions)?;
+    let work = sort_out(&files, args, printer)?;
+    if work.is_empty() {
+        return Err(Error::usage(format!("{} holds no table", folder.display())));
+    }
+    let columns = plan.columns.clone().without(&partitions.masked);
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    let staged = StagedFolder::create(target, existing)?;
+    let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut rows, mut masked) = (0, 0);
+    for (number, (file, fate)) in work.iter().enumerate() {
+        if args.shard.is_some_and(|s| number % s.of != s.index) {
+            continue;
+        }
+        let input = folder.join(file);
+        let output = staged.path(&partitions.renamed(file, &plan))?;
+        let mut out = Staged::create(&output, Existing::Refuse)?;
+        if let (Some(columns), Fate::Mask) = (&columns, fate) {
+            plan.columns = columns.clone();
+            let source = Source::open(&input, args.table.format.as_deref())?;
+            let packing = source.packing(Some(&output));
+            let report = plan.mask(source, packing, &mut out, &args.run)?;
+            say(&report, &input, printer);
+            rows += report.rows;
+            masked += 1;
+            for ColumnReport { name, masked, .. } in report.columns {
+                *totals.entry(name).or_default() += masked;
+            }
+        } else {
+            let failed = |e| Error::io(format!("cannot copy {}", input.display()), e);
+            std::io::copy(&mut File::open(&input).map_err(failed)?, &mut out).map_err(failed)?;
+        }
+        out.flush().map_err(|e| Error::io("cannot write", e))?;
+        out.persist()?;
+    }
+    staged.persist()?;
+    let columns: Vec<String> = totals.iter().map(|(name, n)| format!("{name} {n}")).collect();
+    let partitions = partitions.masked.iter().map(|p| format!("; partitions of {p}")).collect::<String>();
+    printer.info(&format!(
+        "{}: {masked} tables, {rows} rows, masked: {}{partitions} (key {})",
+        target.display(),
+        columns.join(", "),
+        plan.key_id
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All files below a folder, by their paths from there.
+fn walk(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let folder = root.join(below);
+    let failed = |e| Error::io(format!("cannot read {}", folder.display()), e);
+    for entry in fs::read_dir(&folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = below.join(entry.file_name());
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() {
+            walk(root, &path, files)?;
+        } else if kind.is_file() || kind.is_symlink() && root.join(&path).is_file() {
+            files.push(path);
+        } else {
+            return Err(Error::unsupported("a link to a folder, or something that is no file").in_file(&root.join(path)));
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of each file; what is left out is said.
+fn sort_out<'f>(files: &'f [PathBuf], args: &MaskArgs, printer: &Printer) -> Result<Vec<(&'f Path, Fate)>> {
+    let mut work = Vec::new();
+    for file in files {
+        let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let is_checksum = name.starts_with('.') && file.extension().is_some_and(|e| e == "crc");
+        if SUMMARIES.contains(&name.as_str()) || is_checksum {
+            printer.info(&format!("{} is left out: it describes the files as they were", file.display()));
+        } else if Format::from_name(file).is_some() && !name.starts_with(['_', '.']) {
+            work.push((file.as_path(), Fate::Mask));
+        } else {
+            match args.others {
+                OthersArg::Copy => work.push((file.as_path(), Fate::Copy)),
+                OthersArg::Skip => printer.info(&format!("{} is left out: it is no table", file.display())),
+                OthersArg::Error => {
+                    return Err(Error::unsupported("no table").in_file(file).hint("--others skip").hint("--others copy"));
+                }
+            }
+        }
+    }
+    if let (MissingArg::Ignore, true) = (args.table.missing, work.is_empty()) {
+        printer.warn("there is no table");
+    }
+    Ok(work)
+}
+
+/// The columns that are names of folders.
+struct Partitions {
+    masked: Vec<String>,
+}
+
+impl Partitions {
+    /// # Errors
+    /// A wanted column whose values are names of folders, unless these may be renamed.
+    fn of(files: &[PathBuf], columns: &Columns, rename: bool) -> Result<Self> {
+        let mut keys: Vec<String> = files.iter().flat_map(|f| f.parent().into_iter().flat_map(steps)).map(|(k, _)| k).collect();
+        keys.sort();
+        keys.dedup();
+        let masked: Vec<String> = keys.into_iter().filter(|k| columns.names_alone(k)).collect();
+        match masked.first().filter(|_| !rename) {
+            None => Ok(Self { masked }),
+            Some(key) => {
+                Err(Error::usage(format!("the values of column {key} are names of folders ({key}=…), which are not touched"))
+                    .hint("--mask-partitions renames them"))
+            }
+        }
+    }
+
+    fn renamed(&self, file: &Path, plan: &Plan) -> PathBuf {
+        let rename = |component: Component<'_>| {
+            let text = component.as_os_str();
+            let found = text.to_str().and_then(step).filter(|(key, value)| self.masked.contains(key) && value != HIVE_NULL);
+            found.map_or_else(
+                || text.to_owned(),
+                |(key, value)| format!("{key}={}", plan.pseudonymiser.pseudonym(value.as_bytes())).into(),
+            )
+        };
+        let Some((folder, name)) = file.parent().zip(file.file_name()) else { return file.to_owned() };
+        folder.components().map(rename).collect::<PathBuf>().join(name)
+    }
+}
+
+fn steps(folder: &Path) -> Vec<(String, String)> {
+    folder.components().filter_map(|c| step(c.as_os_str().to_str()?)).collect()
+}
+
+/// `key=value`, with the characters that Hive escapes as `%XX`.
+fn step(name: &str) -> Option<(String, String)> {
+    let (key, value) = name.split_once('=')?;
+    let plain = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((plain(key), plain(value)))
+}
