@@ -331,6 +331,9 @@ pub(super) struct TableArgs {
     /// Bytes that a record of a CSV may have
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     pub max_record: u32,
+    /// How many times larger than the compressed file its text may be, beyond 64 MiB
+    #[arg(long, default_value_t = hmask::table::compress::MAX_RATIO, value_name = "N")]
+    pub max_ratio: u32,
     /// Records with another number of fields than the header: refuse the file, or keep them without surplus fields
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub ragged: RaggedArg,
@@ -435,6 +438,7 @@ impl TableArgs {
             skip_lines: self.skip_lines,
             drop_preamble: self.drop_preamble,
             max_record: self.max_record as usize,
+            max_ratio: self.max_ratio,
             ragged: match self.ragged {
                 RaggedArg::Refuse => Ragged::Refuse,
                 RaggedArg::Keep => Ragged::Keep,

@@ -68,11 +68,11 @@ fn look(args: &CheckArgs, originals: &Originals) -> Result<Vec<Finding>> {
         }
         (Format::Csv, Input::File(file)) if is_table => {
             let layout = layout(&file, &args.file)?;
-            table(compress::reader(Box::new(file))?, layout, new)
+            table(compress::reader(Box::new(file), compress::MAX_RATIO)?, layout, new)
         }
         (Format::Ipc | Format::Parquet, _) => Err(Error::unsupported("an Arrow file cannot be looked through yet")),
-        (_, Input::File(file)) => lines(compress::reader(Box::new(file))?, new),
-        (_, Input::Stream(stream)) => lines(compress::reader(stream)?, new),
+        (_, Input::File(file)) => lines(compress::reader(Box::new(file), compress::MAX_RATIO)?, new),
+        (_, Input::Stream(stream)) => lines(compress::reader(stream, compress::MAX_RATIO)?, new),
     }
 }
 
@@ -108,7 +108,7 @@ fn layout(file: &File, name: &Path) -> Result<TextLayout> {
     let failed = |e| Error::io(format!("cannot read {}", name.display()), e);
     let mut start = Vec::new();
     let copy = file.try_clone().map_err(failed)?;
-    compress::reader(Box::new(copy))?.take(1 << 16).read_to_end(&mut start).map_err(failed)?;
+    compress::reader(Box::new(copy), compress::MAX_RATIO)?.take(1 << 16).read_to_end(&mut start).map_err(failed)?;
     (&*file).rewind().map_err(failed)?;
     let encoding = table::TextEncoding::from_mark(&start).map_or(table::TextEncoding::UTF_8, |(e, _)| e);
     let first: Vec<u8> = start.into_iter().filter(|b| *b != 0).take_while(|b| *b != b'\n').collect();

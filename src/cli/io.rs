@@ -5,7 +5,7 @@ use std::io::{Cursor, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use hmask::output::{Existing, Staged};
-use hmask::table::compress::Compression;
+use hmask::table::compress::{Compression, LOOK};
 use hmask::table::{Format, Input};
 use hmask::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -60,7 +60,7 @@ impl Source {
             path.clone_into(&mut source.name);
             return Ok(source);
         }
-        let mut start = [0; 4];
+        let mut start = [0; LOOK];
         let n = file.read(&mut start).map_err(failed)?;
         std::io::Seek::rewind(&mut file).map_err(failed)?;
         Format::refuse_foreign(&start[..n]).map_err(|e| e.in_file(path))?;
@@ -80,7 +80,7 @@ impl Source {
 
     fn stream(mut stream: Box<dyn Read + Send>, format: Option<Format>) -> Result<Self> {
         let mut start = Vec::new();
-        stream.by_ref().take(4).read_to_end(&mut start).map_err(|e| Error::io("cannot read", e))?;
+        stream.by_ref().take(LOOK as u64).read_to_end(&mut start).map_err(|e| Error::io("cannot read", e))?;
         let format = format.unwrap_or_else(|| Format::from_magic(&start));
         let compression = Compression::from_magic(&start);
         let input = Input::Stream(Box::new(Cursor::new(start).chain(stream)));

@@ -131,22 +131,24 @@ impl Format {
     pub fn from_magic(start: &[u8]) -> Self {
         if start.starts_with(parquet::MAGIC) {
             Self::Parquet
-        } else if start.len() == 4 && ipc::MAGIC.starts_with(start) || start.starts_with(ipc::STREAM_MAGIC) {
+        } else if start.starts_with(ipc::MAGIC) || start.starts_with(ipc::STREAM_MAGIC) {
             Self::Ipc
         } else {
             Self::Csv
         }
     }
 
-    /// Refuses a file whose first four bytes are those of a format that hmask does not read, before it is taken for text.
+    /// Refuses a file whose first bytes are those of a format that hmask does not read, before it is taken for text.
     ///
     /// # Errors
     /// The first version of Feather, and zip archives such as Excel's.
     pub fn refuse_foreign(start: &[u8]) -> Result<()> {
-        let what = match start {
-            ipc::FEATHER_1 => "a Feather file of version 1",
-            b"PK\x03\x04" => "an Excel workbook or another zip archive",
-            _ => return Ok(()),
+        let what = if start.starts_with(ipc::FEATHER_1) {
+            "a Feather file of version 1"
+        } else if start.starts_with(b"PK\x03\x04") {
+            "an Excel workbook or another zip archive"
+        } else {
+            return Ok(());
         };
         Err(Error::unsupported(format!("{what} is not supported yet; CSV, NDJSON, Parquet and Arrow are")))
     }
@@ -182,8 +184,8 @@ pub fn mask(
     match (format, input) {
         (Format::Csv | Format::Ndjson | Format::Ipc, input) => {
             let mut plain: Box<dyn Read + Send> = match input {
-                Input::File(file) => compress::reader(Box::new(file))?,
-                Input::Stream(stream) => compress::reader(stream)?,
+                Input::File(file) => compress::reader(Box::new(file), options.max_ratio)?,
+                Input::Stream(stream) => compress::reader(stream, options.max_ratio)?,
             };
             compress::write(output, packing, |out| match format {
                 Format::Ndjson => ndjson::mask(&mut plain, out, job, options.missing),

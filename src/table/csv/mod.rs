@@ -55,6 +55,8 @@ pub struct CsvOptions {
     pub ragged: Ragged,
     /// Wanted columns that are not there.
     pub missing: Missing,
+    /// How many times larger the text may be than what it was compressed to.
+    pub max_ratio: u32,
     /// Bytes of a chunk; small ones serve tests.
     #[doc(hidden)]
     pub chunk: usize,
@@ -106,6 +108,7 @@ impl Default for CsvOptions {
             max_record: MAX_RECORD,
             ragged: Ragged::Refuse,
             missing: Missing::Error,
+            max_ratio: super::compress::MAX_RATIO,
             chunk: CHUNK,
         }
     }
