@@ -7,7 +7,9 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
 
@@ -21,7 +23,13 @@ pub struct Staged {
     /// Its temporary name, if it has one.
     name: Option<PathBuf>,
     replace: bool,
+    /// Bytes written since the disk was last asked to take them.
+    behind: usize,
+    writeback: Option<Writeback>,
 }
+
+/// Bytes after which the disk is asked to take what has been written, so that the end does not wait for all of it.
+const WRITEBACK: usize = 16 << 20;
 
 /// What happens to a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +63,7 @@ impl Staged {
             staged().push(name.clone());
             (file, Some(name))
         };
-        Ok(Self { file, target: target.to_owned(), name, replace })
+        Ok(Self { file, target: target.to_owned(), name, replace, behind: 0, writeback: None })
     }
 
     /// Gives the file its name, once its bytes are on the disk.
@@ -64,6 +72,8 @@ impl Staged {
     /// Those of the disk, or a target that came to be in the meantime; nothing is left then.
     pub fn persist(mut self) -> Result<()> {
         let failed = |target: &Path| format!("cannot write {}", target.display());
+        // The system tells a failed write once: whoever asked first has to pass it on.
+        self.writeback.take().map_or(Ok(()), Writeback::end).map_err(|e| Error::io(failed(&self.target), e))?;
         self.file.sync_all().map_err(|e| Error::io(failed(&self.target), e))?;
         let target = self.target.clone();
         let named = match self.name.clone() {
@@ -93,9 +103,52 @@ impl Staged {
     }
 }
 
+/// Asks the disk to take what has been written, beside the run: it would idle until the end otherwise.
+struct Writeback {
+    ask: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Writeback {
+    fn of(file: &File) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        let (ask, asked) = sync_channel(1);
+        let work = move || {
+            while asked.recv().is_ok() {
+                file.sync_data()?;
+            }
+            Ok(())
+        };
+        let thread = std::thread::Builder::new().name("hmask-writeback".into()).spawn(work)?;
+        Ok(Self { ask: Some(ask), thread: Some(thread) })
+    }
+
+    fn ask(&self) {
+        // One that is waiting already is enough.
+        let _ = self.ask.as_ref().map(|ask| ask.try_send(()));
+    }
+}
+
+impl Writeback {
+    /// Waits until it is through.
+    fn end(mut self) -> io::Result<()> {
+        self.ask.take();
+        self.thread.take().map_or(Ok(()), |t| t.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed"))))
+    }
+}
+
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let n = self.file.write(bytes)?;
+        self.behind += n;
+        if self.behind >= WRITEBACK {
+            self.behind = 0;
+            if self.writeback.is_none() {
+                self.writeback = Writeback::of(&self.file).ok();
+            }
+            self.writeback.as_ref().into_iter().for_each(Writeback::ask);
+        }
+        Ok(n)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -312,12 +365,12 @@ mod tests {
             let mut file = create_new(&name).unwrap();
             file.write_all(b"x").unwrap();
             staged().push(name.clone());
-            Staged { file, target: target.clone(), name: Some(name), replace }.persist().unwrap();
+            Staged { file, target: target.clone(), name: Some(name), replace, behind: 0, writeback: None }.persist().unwrap();
             assert_eq!(names(folder.path()), ["out.csv"]);
         }
         let name = temporary_name(&target);
         let file = create_new(&name).unwrap();
-        drop(Staged { file, target, name: Some(name), replace: false });
+        drop(Staged { file, target, name: Some(name), replace: false, behind: 0, writeback: None });
         assert_eq!(names(folder.path()), ["out.csv"]);
     }
 }
