@@ -18,6 +18,9 @@ enum Span<'b> {
     Made(usize, usize),
 }
 
+/// Values of a batch in a column of nulls, which claims them without a byte for each.
+const MAX_NULLS: usize = 1 << 22;
+
 fn damaged(what: &str) -> Error {
     Error::malformed(format!("damaged batch: {what}"))
 }
@@ -33,6 +36,9 @@ pub(super) fn read<'b>(layout: Layout, count: usize, validity: &[u8], buffers: &
     }
     let mut values = Values { made: Vec::new(), spans: Vec::new() };
     match (layout, buffers) {
+        (Layout::Null, _) if count > MAX_NULLS => {
+            return Err(Error::unsupported(format!("a batch of more than {MAX_NULLS} nulls")));
+        }
         (Layout::Null, _) => values.spans.extend((0..count).map(|_| None)),
         (Layout::Fixed(meaning), [data]) => fixed(meaning, count, &valid, data, &mut values)?,
         (Layout::Bytes { large, text }, [offsets, data]) => {
