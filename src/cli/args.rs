@@ -173,8 +173,11 @@ pub(super) struct LoanArgs {
     /// Send these columns though they hold originals of masked ones or other identifiers; noted in the manifest
     #[arg(long, value_name = "COLS")]
     pub accept_leaks: Option<String>,
+    /// Mask and check, say what would be sent and where, and send nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// Write what was done as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub manifest: Option<PathBuf>,
     /// Replace an existing manifest
     #[arg(long)]

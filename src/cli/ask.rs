@@ -28,6 +28,10 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     }
     let table = Table { file: &args.file, how: &args.table, form: &args.form, key: &args.key, run: &args.run };
     let lending = Lending::new(&table, &args.loan, printer)?;
+    if args.loan.dry_run {
+        lending.dry_run();
+        return Ok(ExitCode::SUCCESS);
+    }
     let question = Question {
         text: args.question.clone(),
         model: args.model.clone(),

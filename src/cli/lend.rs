@@ -28,6 +28,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let table = Table { file: &args.file, how: &args.table, form: &args.form, key: &args.key, run: &args.run };
     let lending = Lending::new(&table, &args.loan, printer)?;
+    if args.loan.dry_run {
+        lending.dry_run();
+        return Ok(ExitCode::SUCCESS);
+    }
     let task = printer.task();
     let ended = lending.carry_out(PATIENCE, async |loan, _, upload| {
         let base_url = loan.api.client().base_url();

@@ -97,6 +97,21 @@ impl<'a> Lending<'a> {
         Ok(Self { args, endpoint, manifest, masked, state, started, printer })
     }
 
+    /// Says what would be sent.
+    pub(super) fn dry_run(&self) {
+        let Masked { cleared, report, .. } = &self.masked;
+        let to = self.endpoint.as_ref().map_or_else(|| "the embedded endpoint".into(), Endpoint::host);
+        let columns: Vec<String> = report.columns.iter().map(|c| format!("{} {}", c.name, c.masked)).collect();
+        self.printer.info(&format!(
+            "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, masked: {}, to expire after {EXPIRY} s; nothing was sent",
+            file_name(self.printer.task()),
+            report.rows,
+            cleared.bytes(),
+            cleared.sha256(),
+            columns.join(", ")
+        ));
+    }
+
     /// Lends the table, lets `use_it` use it, and gives it back. An answer may take `patience`.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The original values of masked columns, as hashes under a random key: enough to find one again, not to tell what it was.
 //!
-//! A value is known by the letters and digits of its words ([`Words`]), so that case, accents, punctuation and spacing do not hide it. In
+//! A value is known by the letters and digits of its words (`fold`), so that case, accents, punctuation and spacing do not hide it. In
 //! a text any run of words is looked up; the hash of a run is a difference of two hashes of prefixes, so a look-up does not depend on
 //! its length (Karp and Rabin, 1987, over the prime 2⁶¹ - 1).
 

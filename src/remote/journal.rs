@@ -27,7 +27,7 @@ pub type Step = Box<dyn Fn() + Send + Sync>;
 /// The run that a journal belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`VERSION`] when it was written.
+    /// Version of the form in which it was written.
     pub version: u32,
     /// The run's `UUIDv7`: all that the remote names hold.
     pub task: String,

@@ -117,6 +117,12 @@ fn nothing_leaves_when_something_is_found() {
     assert!(ran.err.contains("--accept-leaks note") && !ran.err.contains("LEFEVRE"), "{}", ran.err);
     place.run(&["lend", "t.csv", "-c", "nom", "--to", &server.url(), "--", "true"]).fails(1, "original of a masked column");
     ask(&["--accept-leaks", "nots"]).fails(2, "no column nots");
+    let ran = place.run(&["ask", "t.csv", "-c", "nom,note", "q", "--to", &server.url(), "--dry-run"]).ok();
+    assert!(
+        ran.err.contains("would send hmask-") && ran.err.contains("2 rows") && ran.err.contains("nothing was sent"),
+        "{}",
+        ran.err
+    );
     assert_eq!(server.requests(), Vec::<String>::new());
     place
         .run(&[
