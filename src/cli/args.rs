@@ -199,7 +199,7 @@ pub(super) struct LendArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Command to run while it is lent, behind --; it finds `HMASK_FILE_ID`, `HMASK_FILE_NAME`, `HMASK_FILE_EXPIRES_AT` and `HMASK_BASE_URL`
-    #[arg(last = true, required_unless_present = "hold", value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present_any = ["hold", "dry_run"], value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
     /// Without a command: print the id and wait for Enter, a signal, or this time (20m, 45s)
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "command")]

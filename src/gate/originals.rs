@@ -18,6 +18,8 @@ pub const MIN_DIGITS: usize = 6;
 const MAX_WORDS: usize = 16;
 /// Last digits by which a telephone number is known, whatever stands before them.
 const PHONE_DIGITS: usize = 9;
+/// Digits of a telephone number, that of its country included (E.164).
+const MAX_PHONE_DIGITS: usize = 15;
 /// Values that stand for none (folded).
 const PLACEHOLDERS: [&str; 22] = [
     "none",
@@ -48,14 +50,15 @@ const PLACEHOLDERS: [&str; 22] = [
 #[derive(Default)]
 pub struct Originals {
     inner: Mutex<Inner>,
-    /// For whole values, so that each is taken once.
+    /// For whole values.
     random: RandomState,
     polynomial: Polynomial,
 }
 
 #[derive(Default)]
 struct Inner {
-    taken: Set,
+    /// Values that are not looked for, to be counted once.
+    passed_over: Set,
     /// Of values and of their other spellings.
     anywhere: Set,
     /// Of dates, which other columns can have by chance: looked for among words alone.
@@ -166,29 +169,18 @@ pub(super) struct Search {
 impl Originals {
     /// Takes values in canonical form.
     pub fn see(&self, values: &[&[u8]]) {
-        let mut inner = self.lock();
-        let hashes = values.iter().map(|v| self.random.hash_one(v));
-        let new: Vec<&[u8]> = values.iter().zip(hashes).filter(|(_, h)| inner.taken.insert(*h)).map(|(v, _)| *v).collect();
-        drop(inner);
-        let (mut words, mut found) = (Words::default(), Vec::new());
-        for value in new {
-            words.read(&String::from_utf8_lossy(value));
-            found.push(self.spellings(value, &words));
+        let mut words = Words::default();
+        let mut found = Vec::with_capacity(values.len());
+        for value in values {
+            match std::str::from_utf8(value) {
+                Ok(text) => words.read(text),
+                Err(_) => words.read(&String::from_utf8_lossy(value)),
+            }
+            found.push((self.spellings(value, &words), value));
         }
         let mut inner = self.lock();
-        for spellings in found {
-            match spellings {
-                Spellings::TooShort => inner.facts.too_short += 1,
-                Spellings::Placeholder => inner.facts.placeholders += 1,
-                Spellings::Of { words, lengths, hashes, phone, is_date } => {
-                    inner.facts.looked_for += 1;
-                    inner.words = inner.words.max(words);
-                    lengths.into_iter().for_each(|l| inner.lengths.note(l));
-                    inner.phones.extend(phone);
-                    let set = if is_date { &mut inner.among_words } else { &mut inner.anywhere };
-                    set.extend(hashes);
-                }
-            }
+        for (spellings, value) in found {
+            inner.take(spellings, || self.random.hash_one(value));
         }
     }
 
@@ -215,23 +207,21 @@ impl Originals {
         if PLACEHOLDERS.iter().any(|p| p.as_bytes() == all) || all.windows(2).all(|w| w[0] == w[1]) {
             return Spellings::Placeholder;
         }
-        let mut hashes = vec![self.polynomial.of(all)];
+        let mut hashes = [Some(self.polynomial.of(all)), None, None];
         // Surname first, or last.
         if (2..=3).contains(&count) && digits == 0 {
-            let turned = |at: usize| [words.between(at, count - 1), words.between(0, at - 1)].concat();
-            hashes.extend((1..count).map(|at| self.polynomial.of(&turned(at))));
+            for (at, hash) in (1..count).zip(&mut hashes[1..]) {
+                let turned = [words.between(at, count - 1), words.between(0, at - 1)].concat();
+                *hash = Some(self.polynomial.of(&turned));
+            }
         }
-        let is_number = digits == all.len() && digits > PHONE_DIGITS && digits <= 15;
+        let is_number = digits == all.len() && digits > PHONE_DIGITS && digits <= MAX_PHONE_DIGITS;
         let dialled = matches!(value.first(), Some(b'+' | b'0' | b'('));
         let phone = (is_number && dialled).then(|| self.polynomial.of(&all[all.len() - PHONE_DIGITS..]));
-        let mut lengths = vec![all.len()];
-        if phone.is_some() {
-            lengths.extend(PHONE_DIGITS..=15);
-        }
         let is_date = digits == all.len() && digits == 8 && count == 3;
         // Long numbers are written in groups of two digits or more.
         let words = if digits >= MIN_DIGITS { count.max(all.len().div_ceil(2).min(MAX_WORDS)) } else { count };
-        Spellings::Of { words, lengths, hashes, phone, is_date }
+        Spellings::Of { words, length: all.len(), hashes, phone, is_date }
     }
 
     /// How many runs of words of `text` are original values.
@@ -248,6 +238,28 @@ impl Originals {
 }
 
 impl Inner {
+    /// `whole` hashes the value as it is, where its letters and digits do not tell it from others.
+    fn take(&mut self, spellings: Spellings, whole: impl FnOnce() -> u64) {
+        match spellings {
+            Spellings::TooShort => self.facts.too_short += u64::from(self.passed_over.insert(whole())),
+            Spellings::Placeholder => self.facts.placeholders += u64::from(self.passed_over.insert(whole())),
+            Spellings::Of { words, length, hashes, phone, is_date } => {
+                let set = if is_date { &mut self.among_words } else { &mut self.anywhere };
+                if !hashes[0].is_some_and(|hash| set.insert(hash)) {
+                    return;
+                }
+                set.extend(hashes[1..].iter().flatten());
+                self.facts.looked_for += 1;
+                self.words = self.words.max(words);
+                self.lengths.note(length);
+                if let Some(phone) = phone {
+                    self.phones.insert(phone);
+                    (PHONE_DIGITS..=MAX_PHONE_DIGITS).for_each(|length| self.lengths.note(length));
+                }
+            }
+        }
+    }
+
     fn count(&self, text: &str, polynomial: &Polynomial, search: &mut Search) -> u64 {
         let Search { words, prefixes, powers } = search;
         words.read(text);
@@ -267,7 +279,7 @@ impl Inner {
                 let run = || hash(from, to);
                 let is_phone = || {
                     let digits = &words.text[from..to];
-                    (PHONE_DIGITS..=15).contains(&digits.len())
+                    (PHONE_DIGITS..=MAX_PHONE_DIGITS).contains(&digits.len())
                         && digits.iter().all(u8::is_ascii_digit)
                         && self.phones.contains(&hash(to - PHONE_DIGITS, to))
                 };
@@ -281,10 +293,19 @@ impl Inner {
     }
 }
 
+/// How a value can be spelt.
+#[derive(Clone, Copy)]
 enum Spellings {
     TooShort,
     Placeholder,
-    Of { words: usize, lengths: Vec<usize>, hashes: Vec<u64>, phone: Option<u64>, is_date: bool },
+    /// Words, letters and digits, hashes of itself and of its words in other orders, of its last digits, whether it is a date.
+    Of {
+        words: usize,
+        length: usize,
+        hashes: [Option<u64>; 3],
+        phone: Option<u64>,
+        is_date: bool,
+    },
 }
 
 fn percent_decoded(text: &str) -> String {
