@@ -304,7 +304,7 @@ pub(super) struct TableArgs {
     /// A listed column that the table does not have
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub missing: MissingArg,
-    /// Format of the input, if name and content do not tell: csv, ndjson, parquet
+    /// Format of the input, if name and content do not tell: csv, ndjson, parquet, arrow
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
     /// Delimiter of a CSV: one character, or tab. Default: the one of , ; tab | under which the columns are found

@@ -125,17 +125,19 @@ impl Journal {
     /// Those of the disk: then nothing may be lent.
     pub fn create(folder: &Path, run: Run, clock: fn() -> u64, step: Step) -> Result<Self> {
         let path = folder.join(format!("{PREFIX}{}{ENDING}", run.task));
+        // Under another name until it is locked and begun: a sweep would take it for that of a dead run.
+        let begun = folder.join(format!(".{PREFIX}{}{ENDING}", run.task));
         let failed = |e| Error::io(format!("cannot keep a journal in {}", folder.display()), e);
         make_folder(folder).map_err(failed)?;
         let mut options = File::options();
         options.append(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(failed)?;
+        let file = options.open(&begun).map_err(failed)?;
         file.try_lock().map_err(|e| failed(e.into()))?;
         let mut journal = Self { file, path, clock, step };
         journal.write(&Line::Begin(run))?;
-        sync_folder(folder).map_err(failed)?;
+        fs::rename(&begun, &journal.path).and_then(|()| sync_folder(folder)).map_err(failed)?;
         Ok(journal)
     }
 
@@ -230,12 +232,22 @@ pub fn all(folder: &Path) -> Result<Vec<Found>> {
     };
     let mut paths = entries.map(|e| e.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     paths.sort();
+    paths.iter().for_each(|path| remove_if_never_begun(path));
     let task = |path: &Path| Some(path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?.to_owned());
     paths
         .into_iter()
         .filter_map(|path| Some((task(&path)?, path)))
         .filter_map(|(task, path)| open(task, path).transpose())
         .collect()
+}
+
+/// Removes the journal of a run that died before it had begun: nothing can have been sent.
+fn remove_if_never_begun(path: &Path) {
+    let is_such = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&format!(".{PREFIX}")));
+    if is_such && File::open(path).is_ok_and(|file| file.try_lock().is_ok()) {
+        // If its run is just about to lock it, that run finds it gone and sends nothing.
+        let _ = fs::remove_file(path);
+    }
 }
 
 fn open(task: String, path: PathBuf) -> Result<Option<Found>> {
