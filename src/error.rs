@@ -25,6 +25,8 @@ struct Inner {
 pub enum ErrorKind {
     /// The call does not fit: columns, options, a policy.
     Usage(String),
+    /// A column that the table does not have.
+    NoColumn(String),
     /// There is no key, or it is refused.
     Key(String),
     /// The input cannot be read with certainty.
@@ -71,6 +73,11 @@ impl Error {
     /// See [`ErrorKind::Usage`].
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage(message.into()))
+    }
+
+    /// See [`ErrorKind::NoColumn`].
+    pub fn no_column(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NoColumn(message.into()))
     }
 
     /// See [`ErrorKind::Malformed`].
@@ -144,7 +151,7 @@ impl Error {
 
     /// Whether the call itself was wrong, so that nothing was read or written.
     pub fn is_usage(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Usage(_) | ErrorKind::Key(_))
+        matches!(self.0.kind, ErrorKind::Usage(_) | ErrorKind::NoColumn(_) | ErrorKind::Key(_))
     }
 
     /// Whether something of ours may still be live on the remote side.
@@ -178,6 +185,7 @@ impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(m)
+            | Self::NoColumn(m)
             | Self::Key(m)
             | Self::Malformed(m)
             | Self::Unsupported(m)

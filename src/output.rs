@@ -184,7 +184,8 @@ impl StagedFolder {
         if target.metadata().is_ok_and(|m| !m.is_dir()) {
             return Err(Error::usage(format!("{} is no folder", target.display())));
         }
-        let name = temporary_name(target);
+        // Within a target that is there: it can be on a disk of its own.
+        let name = if target.is_dir() { temporary_name(&target.join("new")) } else { temporary_name(target) };
         fs::create_dir(&name).map_err(|e| Error::io(format!("cannot write in {}", folder(target).display()), e))?;
         staged().push(name.clone());
         Ok(Self { name, target: target.to_owned(), existing, done: false })
@@ -216,7 +217,8 @@ impl StagedFolder {
     pub fn persist(mut self) -> Result<()> {
         let failed = |e| Error::io(format!("cannot write {}", self.target.display()), e);
         if self.target.exists() {
-            self.merge(Path::new(""))?;
+            self.merge(Path::new(""), false)?;
+            self.merge(Path::new(""), true)?;
             fs::remove_dir_all(&self.name).map_err(failed)?;
         } else {
             fs::rename(&self.name, &self.target).map_err(failed)?;
@@ -226,17 +228,25 @@ impl StagedFolder {
         Ok(())
     }
 
-    fn merge(&self, below: &Path) -> Result<()> {
+    /// Moves the files, or only looks whether all of them can be moved.
+    fn merge(&self, below: &Path, really: bool) -> Result<()> {
         let failed = |e| Error::io(format!("cannot write in {}", self.target.display()), e);
         for entry in fs::read_dir(self.name.join(below)).map_err(failed)? {
             let path = below.join(entry.map_err(failed)?.file_name());
             let (from, to) = (self.name.join(&path), self.target.join(&path));
+            if to.exists() && from.is_dir() != to.is_dir() {
+                return Err(Error::usage(format!("{} is in the way", to.display())));
+            }
             if from.is_dir() {
-                fs::create_dir_all(&to).map_err(failed)?;
-                self.merge(&path)?;
+                if really {
+                    fs::create_dir_all(&to).map_err(failed)?;
+                }
+                self.merge(&path, really)?;
             } else {
                 self.refuse_existing(&path)?;
-                fs::rename(from, to).map_err(failed)?;
+                if really {
+                    fs::rename(from, to).map_err(failed)?;
+                }
             }
         }
         Ok(())

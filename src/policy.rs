@@ -252,14 +252,14 @@ impl Selector {
                 };
                 Error::usage(format!("column #{n} is a group, not a leaf")).hint(format!("-c {}", quote_path(&group.path)))
             }
-            Self::Number(n) => Error::usage(format!("no column #{n}: there are {width} columns")),
-            Self::Glob(_) => Error::usage(format!("no column matches {self}")),
+            Self::Number(n) => Error::no_column(format!("no column #{n}: there are {width} columns")),
+            Self::Glob(_) => Error::no_column(format!("no column matches {self}")),
             Self::Path(steps) => {
                 if let Some(leaf) = candidates.iter().find(|c| c.path.len() > steps.len() && c.path.starts_with(steps)) {
                     return Error::usage(format!("column {self} is a group, not a leaf"))
                         .hint(format!("-c {}", quote_path(&leaf.path)));
                 }
-                let error = Error::usage(format!("no column {self}"));
+                let error = Error::no_column(format!("no column {self}"));
                 nearest(&join(steps), candidates).into_iter().fold(error, |e, name| e.hint(format!("-c {name}")))
             }
         }

@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use hmask::output::{Existing, Staged, StagedFolder};
-use hmask::table::{ColumnReport, Format};
-use hmask::{Columns, Error, Result};
+use hmask::table::{ColumnReport, Format, TableReport};
+use hmask::{Columns, Error, ErrorKind, Result};
 
 use super::args::{MaskArgs, MissingArg, OthersArg};
 use super::io::{Source, same_file};
@@ -34,12 +34,7 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
     if args.files.len() > 1 {
         return Err(Error::usage("a folder is masked on its own, not among other files"));
     }
-    let nested = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| b.starts_with(a));
-    let existing_part = target
-        .ancestors()
-        .find(|p| p.exists() || p.as_os_str().is_empty())
-        .map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
-    if same_file(target, folder) || existing_part.is_some_and(|p| nested(folder, p)) {
+    if same_file(target, folder) || lies_within(target, folder) {
         return Err(Error::usage("the output lies within the input").hint("-o OTHER"));
     }
     let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
@@ -51,7 +46,7 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
     if work.is_empty() {
         return Err(Error::usage(format!("{} holds no table", folder.display())));
     }
-    let columns = plan.columns.clone().without(&partitions.masked);
+    let (all, apart) = (plan.columns.clone(), plan.columns.clone().without(&partitions.masked));
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     let staged = StagedFolder::create(target, existing)?;
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
@@ -61,25 +56,41 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
             continue;
         }
         let input = folder.join(file);
-        let output = staged.path(&partitions.renamed(file, &plan))?;
-        let mut out = Staged::create(&output, Existing::Refuse)?;
-        if let (Some(columns), Fate::Mask) = (&columns, fate) {
-            plan.columns = columns.clone();
-            let source = Source::open(&input, args.table.format.as_deref())?;
-            let packing = source.packing(Some(&output));
-            let report = plan.mask(source, packing, &mut out, &args.run)?;
-            say(&report, &input, printer);
-            rows += report.rows;
-            masked += 1;
-            for ColumnReport { name, masked, .. } in report.columns {
-                *totals.entry(name).or_default() += masked;
-            }
-        } else {
-            let failed = |e| Error::io(format!("cannot copy {}", input.display()), e);
-            std::io::copy(&mut File::open(&input).map_err(failed)?, &mut out).map_err(failed)?;
+        let renamed = partitions.renamed(file, &plan);
+        if lies_within(&target.join(&renamed), folder) {
+            return Err(Error::usage("the output lies within the input").hint("-o OTHER"));
         }
-        out.flush().map_err(|e| Error::io("cannot write", e))?;
-        out.persist()?;
+        let output = staged.path(&renamed)?;
+        let report = match fate {
+            Fate::Copy => None,
+            Fate::Mask => {
+                plan.columns.clone_from(&all);
+                match write(&input, &output, &plan, args) {
+                    // A partition's column is in the files of some writers, too. Where it is not, there is one column less to mask.
+                    Err(e) if matches!(e.kind(), ErrorKind::NoColumn(_)) && !partitions.masked.is_empty() => match &apart {
+                        None => None,
+                        Some(apart) => {
+                            plan.columns.clone_from(apart);
+                            Some(write(&input, &output, &plan, args)?)
+                        }
+                    },
+                    done => Some(done?),
+                }
+            }
+        };
+        let Some(report) = report else {
+            let failed = |e| Error::io(format!("cannot copy {}", input.display()), e);
+            let mut out = Staged::create(&output, Existing::Refuse)?;
+            std::io::copy(&mut File::open(&input).map_err(failed)?, &mut out).map_err(failed)?;
+            out.persist()?;
+            continue;
+        };
+        say(&report, &input, printer);
+        rows += report.rows;
+        masked += 1;
+        for ColumnReport { name, masked, .. } in report.columns {
+            *totals.entry(name).or_default() += masked;
+        }
     }
     staged.persist()?;
     let columns: Vec<String> = totals.iter().map(|(name, n)| format!("{name} {n}")).collect();
@@ -91,6 +102,24 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
         plan.key_id
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Masks a file into another one.
+fn write(input: &Path, output: &Path, plan: &Plan, args: &MaskArgs) -> Result<TableReport> {
+    let mut out = Staged::create(output, Existing::Refuse)?;
+    let source = Source::open(input, args.table.format.as_deref())?;
+    let packing = source.packing(Some(output));
+    let report = plan.mask(source, packing, &mut out, &args.run)?;
+    out.flush().map_err(|e| Error::io("cannot write", e))?;
+    out.persist()?;
+    Ok(report)
+}
+
+/// Whether a file that is, or is to be, lies within a folder, as far as its folders are there.
+fn lies_within(file: &Path, folder: &Path) -> bool {
+    let there =
+        file.ancestors().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p }).find_map(|p| p.canonicalize().ok());
+    there.zip(folder.canonicalize().ok()).is_some_and(|(there, folder)| there.starts_with(folder))
 }
 
 /// All files below a folder, by their paths from there.
@@ -120,11 +149,14 @@ fn sort_out<'f>(files: &'f [PathBuf], args: &MaskArgs, printer: &Printer) -> Res
         let is_checksum = name.starts_with('.') && file.extension().is_some_and(|e| e == "crc");
         if SUMMARIES.contains(&name.as_str()) || is_checksum {
             printer.info(&format!("{} is left out: it describes the files as they were", file.display()));
-        } else if Format::from_name(file).is_some() && !name.starts_with(['_', '.']) {
+        } else if Format::from_name(file).is_some() {
             work.push((file.as_path(), Fate::Mask));
         } else {
             match args.others {
-                OthersArg::Copy => work.push((file.as_path(), Fate::Copy)),
+                OthersArg::Copy => {
+                    printer.info(&format!("{} is copied as it is: it is no table", file.display()));
+                    work.push((file.as_path(), Fate::Copy));
+                }
                 OthersArg::Skip => printer.info(&format!("{} is left out: it is no table", file.display())),
                 OthersArg::Error => {
                     return Err(Error::unsupported("no table").in_file(file).hint("--others skip").hint("--others copy"));

@@ -16,7 +16,7 @@ use super::print::Printer;
 /// The default variable that holds the key.
 pub(super) const KEY_VARIABLE: &str = "HMASK_KEY";
 /// The variable that names a file with the key.
-const KEY_FILE_VARIABLE: &str = "HMASK_KEY_FILE";
+pub(super) const KEY_FILE_VARIABLE: &str = "HMASK_KEY_FILE";
 /// The variable that holds the access token of the endpoint.
 pub(super) const TOKEN_VARIABLE: &str = "OPENAI_API_KEY";
 /// Bytes of a generated key before they are written as hex digits.

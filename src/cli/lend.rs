@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hmask::remote::lease::file_name;
-use hmask::remote::openai::FileObject;
+use hmask::remote::openai::{EXPIRY, FileObject};
 use hmask::{Error, Result};
 use serde_json::json;
 use tokio::io::AsyncBufReadExt;
@@ -26,6 +26,14 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the command.
 pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
+    if args.key.key_fd.is_some() && !args.command.is_empty() {
+        return Err(
+            Error::usage("the command would inherit the descriptor of --key-fd, and with it the key").hint("--key-file FILE")
+        );
+    }
+    if args.hold.is_some_and(|time| time.as_secs() > EXPIRY) {
+        return Err(Error::usage("what is lent expires after an hour, so it cannot be held for longer").hint("--hold 1h"));
+    }
     let table = Table { file: &args.file, how: &args.table, form: &args.form, key: &args.key, run: &args.run };
     let lending = Lending::new(&table, &args.loan, printer)?;
     if args.loan.dry_run {
@@ -92,7 +100,7 @@ async fn command(args: &LendArgs, facts: &[(&str, String)]) -> Result<ExitCode> 
 
 /// Variables that the command must not see.
 fn secrets(args: &LendArgs) -> Vec<OsString> {
-    let mut names: Vec<OsString> = [key::KEY_VARIABLE, TOKEN_VARIABLE].map(Into::into).into();
+    let mut names: Vec<OsString> = [key::KEY_VARIABLE, key::KEY_FILE_VARIABLE, TOKEN_VARIABLE].map(Into::into).into();
     names.extend(args.key.key_env.as_ref().map(Into::into));
     names
 }

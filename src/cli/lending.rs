@@ -137,7 +137,8 @@ impl<'a> Lending<'a> {
     ) -> Result<(Outcome<T>, OpenAi)> {
         let (printer, masked) = (self.printer, &self.masked);
         let base_url = self.endpoint.as_ref().map_or_else(|| LOCAL.to_owned(), Endpoint::base_url);
-        let mut journal = Journal::create(&self.state, run(printer.task(), &base_url), now, process::step())?;
+        let mut journal =
+            Journal::create(&self.state, run(printer.task(), self.endpoint.as_ref(), &base_url), now, process::step())?;
         let (endpoint, local) = if let Some(endpoint) = self.endpoint.take() {
             (endpoint, None)
         } else {
@@ -191,8 +192,9 @@ impl<'a> Lending<'a> {
 }
 
 /// This run, for its journal.
-fn run(task: &str, base_url: &str) -> Run {
-    Run::new(task, base_url, &process::host(), std::process::id(), now())
+fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
+    let account = endpoint.map(|e| e.account(task)).unwrap_or_default();
+    Run::new(task, &account, base_url, &process::host(), std::process::id(), now())
 }
 
 /// Seconds since 1970.
@@ -231,16 +233,28 @@ pub(super) fn endpoint(to: &To) -> Result<Option<Endpoint>> {
     }
 }
 
+/// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.
+pub(super) fn is_of(api: &OpenAi, run: &Run) -> bool {
+    run.base_url == LOCAL || run.account == api.client().account(&run.task)
+}
+
 /// Gives back what earlier runs of this machine and endpoint left. A failure is said, and keeps nobody from lending.
 async fn sweep_own(state: &Path, base_url: &str, api: &OpenAi, printer: &Printer) {
     let host = process::host();
-    let own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url);
+    let own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url && is_of(api, r));
     let found = journal::all(state).unwrap_or_else(|e| {
         printer.warn(&e.to_string());
         Vec::new()
     });
     for found in found {
-        let Found::Left(left) = found else { continue };
+        let left = match found {
+            Found::Left(left) => left,
+            Found::Alive(_) => continue,
+            Found::Unreadable(error) => {
+                printer.warn(&error.to_string());
+                continue;
+            }
+        };
         if !own(&left) {
             continue;
         }
@@ -301,7 +315,7 @@ fn mask(args: &Table<'_>, accepted: Option<&Columns>, printer: &Printer) -> Resu
     }
     let outgoing = Outgoing {
         layout: report.layout.unwrap_or_default(),
-        masked: report.columns.iter().map(|c| c.name.clone()).collect(),
+        masked: report.columns.iter().map(|c| c.number).collect(),
         originals: &originals,
         accepted,
     };

@@ -70,7 +70,7 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
 fn exit_code(error: &Error) -> ExitCode {
     ExitCode::from(match error.kind() {
         ErrorKind::Gate(_) => 1,
-        ErrorKind::Usage(_) | ErrorKind::Key(_) => 2,
+        ErrorKind::Usage(_) | ErrorKind::NoColumn(_) | ErrorKind::Key(_) => 2,
         ErrorKind::Remote(_) => 4,
         ErrorKind::Live(_) => 5,
         ErrorKind::Interrupted => 130,

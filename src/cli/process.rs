@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use super::print::Printer;
 
@@ -11,6 +12,8 @@ static LENDING: AtomicBool = AtomicBool::new(false);
 /// Tells the run that a signal came, while lending.
 static INTERRUPTED: OnceLock<tokio::sync::watch::Sender<u32>> = OnceLock::new();
 
+/// How long after a signal a Ctrl-C is another one, and not the same.
+const IMPATIENCE: Duration = Duration::from_secs(1);
 /// Exit code after a signal.
 const INTERRUPTED_CODE: i32 = 130;
 
@@ -78,11 +81,17 @@ fn watch_signals(printer: &Printer) {
         return;
     };
     std::thread::spawn(move || {
-        for _ in signals.forever() {
+        let mut first = None;
+        for signal in signals.forever() {
             if LENDING.load(Ordering::SeqCst)
                 && let Some(sender) = INTERRUPTED.get()
             {
-                sender.send_modify(|n| *n += 1);
+                // Wrappers and closing terminals send several: only somebody who presses Ctrl-C again will not wait.
+                let again = first.is_some_and(|at: Instant| signal == SIGINT && at.elapsed() >= IMPATIENCE);
+                if first.is_none() || again {
+                    first.get_or_insert_with(Instant::now);
+                    sender.send_modify(|n| *n += 1);
+                }
                 continue;
             }
             hmask::output::remove_staged();

@@ -26,10 +26,14 @@ const AT_A_TIME: usize = 8;
 pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
-    let mut found = Vec::new();
+    let (mut found, mut unreadable) = (Vec::new(), 0);
     for run in journal::all(&lending::state_folder(&args.state)?)? {
         match run {
             Found::Alive(task) => printer.info(&format!("{task} is still at work")),
+            Found::Unreadable(error) => {
+                printer.error(&error);
+                unreadable += 1;
+            }
             Found::Left(left) if !wanted(args, &left, printer) => {}
             Found::Left(left) if args.dry_run => printer.info(&would(&left)),
             Found::Left(left) => found.push(*left),
@@ -44,6 +48,7 @@ pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> 
         })
     });
     let failed = runtime.block_on(sweeps.buffer_unordered(AT_A_TIME).filter(|done| std::future::ready(done.is_err())).count());
+    let failed = failed + unreadable;
     if failed > 0 {
         return Err(Error::new(ErrorKind::Live(format!("{failed} interrupted runs could not be swept"))).hint("hmask sweep"));
     }
@@ -84,6 +89,10 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
     };
     let Some(endpoint) = endpoint else { unreachable!("the embedded endpoint was dealt with above") };
     let api = lending::api(endpoint, PATIENCE, printer)?;
+    if left.run.as_ref().is_some_and(|run| !lending::is_of(&api, run)) {
+        let what = format!("{task} was lent with another access token, organisation or project than the environment names now");
+        return Err(Error::new(ErrorKind::Live(what)).hint("export OPENAI_API_KEY=…"));
+    }
     let Return { gone, left, unknown, .. } = sweep::sweep(&api, left, Duration::from_secs(args.delete_for)).await?;
     gone.iter().for_each(|thing| printer.info(&format!("{task}: deleted, and confirmed gone: {thing}")));
     let mut why: Vec<String> = left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();

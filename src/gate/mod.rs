@@ -37,8 +37,8 @@ pub struct Cleared {
 pub struct Outgoing<'a> {
     /// How it is written.
     pub layout: TextLayout,
-    /// Names of the masked columns.
-    pub masked: Vec<String>,
+    /// Numbers of the masked columns, from 1: another one can bear the same name.
+    pub masked: Vec<usize>,
     /// What was masked.
     pub originals: &'a Originals,
     /// Columns in which findings do not matter.
@@ -112,7 +112,10 @@ impl Outgoing<'_> {
                 record.iter().enumerate().for_each(|(column, cell)| scan.cell(column, number, cell));
             } else {
                 names = record.iter().map(str::to_owned).collect();
-                scan = Some(Scan::new(self.originals, names.iter().map(|n| (n.clone(), self.masked.contains(n)))));
+                scan = Some(Scan::new(
+                    self.originals,
+                    names.iter().enumerate().map(|(i, n)| (n.clone(), self.masked.contains(&(i + 1)))),
+                ));
             }
             Ok(())
         })?;
@@ -170,7 +173,7 @@ mod tests {
     use super::*;
 
     fn outgoing(originals: &Originals) -> Outgoing<'_> {
-        Outgoing { layout: TextLayout::default(), masked: vec!["name".into()], originals, accepted: None }
+        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None }
     }
 
     #[test]

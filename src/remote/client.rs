@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Url};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::mask::hex;
 
 /// Bytes that an answer may have, other than a download.
 const MAX_ANSWER: usize = 64 << 20;
@@ -110,6 +112,17 @@ impl Endpoint {
         self.base.to_string()
     }
 
+    /// What tells one account of the endpoint from another, for this task alone; nothing of the token can be read from it.
+    pub fn account(&self, task: &str) -> String {
+        let mut hash = Sha256::new();
+        let fields = self.headers.iter().flat_map(|(name, value)| [name.as_str(), value]);
+        for field in [task, &self.token].into_iter().chain(fields) {
+            hash.update((field.len() as u64).to_le_bytes());
+            hash.update(field);
+        }
+        hex(&hash.finalize()[..8])
+    }
+
     fn headers(&self) -> Result<HeaderMap, Failure> {
         let bad = |_| Failure::NotSent("a header holds a character that it cannot".into());
         let mut headers = HeaderMap::new();
@@ -161,6 +174,11 @@ impl Client {
     /// The URL below which everything is.
     pub fn base_url(&self) -> String {
         self.endpoint.base_url()
+    }
+
+    /// See [`Endpoint::account`].
+    pub fn account(&self, task: &str) -> String {
+        self.endpoint.account(task)
     }
 
     /// The access token, for a program that the user trusts with it.

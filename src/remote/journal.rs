@@ -31,6 +31,8 @@ pub struct Run {
     pub version: u32,
     /// The run's `UUIDv7`: all that the remote names hold.
     pub task: String,
+    /// A hash of the task, the access token and the account's headers: what another account does not see is not gone.
+    pub account: String,
     /// Base URL of the endpoint, without user and password.
     pub base_url: String,
     /// The machine.
@@ -103,12 +105,22 @@ pub enum Found {
     Left(Box<Left>),
     /// Its run lives, or another sweep has it.
     Alive(String),
+    /// It cannot be read, so what it lists is not known.
+    Unreadable(Error),
 }
 
 impl Run {
     /// A run of this version.
-    pub fn new(task: &str, base_url: &str, host: &str, pid: u32, time: u64) -> Self {
-        Self { version: VERSION, task: task.into(), base_url: base_url.into(), host: host.into(), pid, time }
+    pub fn new(task: &str, account: &str, base_url: &str, host: &str, pid: u32, time: u64) -> Self {
+        Self {
+            version: VERSION,
+            task: task.into(),
+            account: account.into(),
+            base_url: base_url.into(),
+            host: host.into(),
+            pid,
+            time,
+        }
     }
 }
 
@@ -234,11 +246,9 @@ pub fn all(folder: &Path) -> Result<Vec<Found>> {
     paths.sort();
     paths.iter().for_each(|path| remove_if_never_begun(path));
     let task = |path: &Path| Some(path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?.to_owned());
-    paths
-        .into_iter()
-        .filter_map(|path| Some((task(&path)?, path)))
-        .filter_map(|(task, path)| open(task, path).transpose())
-        .collect()
+    let tasks = paths.into_iter().filter_map(|path| Some((task(&path)?, path)));
+    // One that does not read must not hide the others.
+    Ok(tasks.filter_map(|(task, path)| open(task, path).unwrap_or_else(|e| Some(Found::Unreadable(e)))).collect())
 }
 
 /// Removes the journal of a run that died before it had begun: nothing can have been sent.
@@ -261,8 +271,9 @@ fn open(task: String, path: PathBuf) -> Result<Option<Found>> {
         Err(fs::TryLockError::WouldBlock) => return Ok(Some(Found::Alive(task))),
         locked => locked.map_err(|e| failed(e.into()))?,
     }
-    let mut text = String::new();
-    (&file).take(MAX_BYTES).read_to_string(&mut text).map_err(failed)?;
+    let mut bytes = Vec::new();
+    (&file).take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
     let mut left = Left { task, run: None, live: Vec::new(), doubt: false, folders: Vec::new(), file, path };
     left.replay(&text);
     Ok(Some(Found::Left(Box::new(left))))
@@ -311,7 +322,7 @@ mod tests {
     use super::*;
 
     fn begin(folder: &Path) -> Journal {
-        let run = Run::new("0193", "http://127.0.0.1:1/v1/", "machine", 7, 1_800_000_000);
+        let run = Run::new("0193", "", "http://127.0.0.1:1/v1/", "machine", 7, 1_800_000_000);
         Journal::create(folder, run, || 1_800_000_001, Box::new(|| {})).unwrap()
     }
 

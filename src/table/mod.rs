@@ -73,6 +73,8 @@ impl Default for TextLayout {
 pub struct ColumnReport {
     /// Its name, as a column list names it.
     pub name: String,
+    /// The number of its top-level column, from 1; 0 where columns have none.
+    pub number: usize,
     /// Values that became pseudonyms.
     pub masked: u64,
     /// Nulls and empty values, which stayed.

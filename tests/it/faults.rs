@@ -394,9 +394,13 @@ fn a_second_signal_ends_the_run_and_names_what_is_live() {
     let stalls = rules([("POST /v1/responses", 1, Fault::Stall), ("DELETE /v1", ALWAYS, Fault::Stall)]);
     let server = Server::start(stalls);
     let place = Place::with_token();
-    let child = waiting(&server, &place);
+    let mut child = waiting(&server, &place);
     kill(&child, "INT");
-    std::thread::sleep(Duration::from_millis(300));
+    // A wrapper that passes the same signal on is nobody in a hurry.
+    kill(&child, "TERM");
+    kill(&child, "INT");
+    std::thread::sleep(Duration::from_millis(1300));
+    assert!(child.try_wait().unwrap().is_none(), "two signals at once ended the run");
     kill(&child, "INT");
     let ran = Ran::of(&child.wait_with_output().unwrap());
     assert_eq!(ran.code, 5, "{}", ran.err);

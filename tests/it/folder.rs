@@ -66,6 +66,21 @@ fn partitions_are_refused_or_renamed() {
 }
 
 #[test]
+fn a_partition_that_is_a_column_too_is_masked_in_both() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("in/nom=Ana")).unwrap();
+    place.write("in/nom=Ana/x.csv", "nom,b\nAna,1\n");
+    place.write("in/nom=Ana/_y.csv", "b\n1\n");
+    place.run(&["mask", "in", "-c", "nom", "-o", "out", "--mask-partitions", "--others", "copy"]).ok();
+    let folder = format!("out/nom={}", token("Ana"));
+    assert_eq!(place.read(&format!("{folder}/x.csv")), format!("nom,b\n{},1\n", token("Ana")).as_bytes());
+    assert_eq!(place.read(&format!("{folder}/_y.csv")), b"b\n1\n");
+    fs::create_dir_all(place.path("in/in")).unwrap();
+    place.write("in/in/x.csv", "nom\nAna\n");
+    place.run(&["mask", "in", "-c", "nom", "-o", ".", "--force", "--mask-partitions"]).fails(2, "within the input");
+}
+
+#[test]
 fn shards_share_a_folder_and_together_are_the_whole() {
     let place = Place::new();
     data_set(&place);

@@ -146,6 +146,14 @@ fn nothing_leaves_when_something_is_found() {
 }
 
 #[test]
+fn another_column_of_the_same_name_is_looked_through() {
+    let place = Place::new();
+    place.write("t.csv", "nom,nom\nZoé Lefèvre,Zoé Lefèvre\n");
+    place.run(&["ask", "t.csv", "-c", "#1", "q", "--to", "local", "--dry-run"]).fails(1, "original of a masked column");
+    place.run(&["ask", "t.csv", "-c", "nom", "q", "--to", "local", "--dry-run"]).ok();
+}
+
+#[test]
 fn a_file_is_checked_against_the_table_that_was_masked() {
     let place = Place::new().unset("HMASK_KEY");
     let source = fixture("clients.csv");

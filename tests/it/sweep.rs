@@ -160,6 +160,21 @@ fn what_cannot_be_deleted_stays_in_the_journal_and_the_next_run_takes_it_along()
 }
 
 #[test]
+fn what_another_account_lent_is_not_taken_for_gone_and_one_bad_journal_hides_no_other() {
+    let server = Server::start(rules([]));
+    let place = Place::with_token().set("HMASK_TEST_KILL_AT", "8");
+    assert_eq!(ask(&place, &server.url()).code, -1);
+    let place = place.unset("HMASK_TEST_KILL_AT").set("OPENAI_ORG_ID", "org-2");
+    let ran = place.run(&["sweep"]);
+    assert!(ran.code == 5 && ran.err.contains("another access token"), "{}", ran.err);
+    assert_eq!((server.live(), journals(&place).len()), (1, 1));
+    let place = place.unset("OPENAI_ORG_ID");
+    fs::create_dir(place.path(JOURNALS).join("hmask-0.jsonl")).unwrap();
+    let ran = place.run(&["sweep"]);
+    assert_eq!((ran.code, server.live(), journals(&place).len()), (5, 0, 1), "{}", ran.err);
+}
+
+#[test]
 fn a_run_that_cannot_keep_a_journal_sends_nothing() {
     let server = Server::start(rules([]));
     let place = Place::with_token();
@@ -185,6 +200,7 @@ fn a_command_finds_what_is_lent_and_its_exit_code_is_passed_on() {
     assert!(words[3].starts_with("http://127.0.0.1"), "{text}");
     assert!(!text.contains(KEY) && !text.contains(TOKEN), "a secret is in the command's environment: {text}");
     assert!(lend(&place, &server.url(), &["--key-env", "MY_KEY", "--pass-token", "--", "env"]).ok().text().contains(TOKEN));
+    lend(&place, &server.url(), &["--key-fd", "3", "--", "true"]).fails(2, "would inherit the descriptor");
     let ran = lend(&place, &server.url(), &["--key-env", "MY_KEY", "--", "no-such-command"]);
     assert_eq!((ran.code, server.live()), (3, 0), "{}", ran.err);
     let ran = lend(&place, &server.url(), &["--key-env", "MY_KEY", "--", "sh", "-c", "kill -9 $$"]);

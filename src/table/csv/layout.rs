@@ -200,7 +200,7 @@ impl Find<'_> {
             (None, _, nearest) => {
                 let candidates = nearest.map_or_else(Vec::new, |h| h.candidates);
                 let Err(not_found) = self.columns.resolve(&candidates, self.options.missing) else { return Ok(None) };
-                let error = Error::usage(format!("{not_found}; {tried}"));
+                let error = Error::no_column(format!("{not_found}; {tried}"));
                 Err(not_found.hints().iter().fold(error, |e, hint| e.hint(hint.clone())))
             }
         }

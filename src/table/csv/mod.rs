@@ -216,7 +216,11 @@ struct Commit<'a> {
 impl<'a> Commit<'a> {
     fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write, max_record: usize) -> Self {
         let layout = masker.layout;
-        let columns = layout.columns.found.iter().map(|i| ColumnReport { name: layout.names[*i].clone(), ..Default::default() });
+        let columns = layout.columns.found.iter().map(|i| ColumnReport {
+            name: layout.names[*i].clone(),
+            number: i + 1,
+            ..Default::default()
+        });
         let text = TextLayout { encoding: layout.encoding, delimiter: layout.dialect.delimiter.unwrap_or(b',') };
         let missing = layout.columns.missing.clone();
         let report = TableReport { columns: columns.collect(), missing, layout: Some(text), ..Default::default() };

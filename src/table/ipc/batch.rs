@@ -216,9 +216,6 @@ impl<'a> Copy<'a> {
         let buffers = self.plain(many)?;
         let validity = buffers.first().map_or(&[][..], |b| b);
         let count = number(node.length())?;
-        if count as u64 > (self.input.len() as u64 + 1) * 8 && field.layout != Layout::Null {
-            return Err(damaged("more values than it can hold"));
-        }
         let slices: Vec<&[u8]> = buffers.iter().skip(1).map(|b| &b[..]).collect();
         let read = values::read(field.layout, count as usize, validity, &slices)?;
         let tokens = values::mask(&read, self.rewrite.pseudonymiser, string)?;

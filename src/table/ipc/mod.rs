@@ -59,7 +59,10 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let names: Vec<String> = tree.candidates.iter().map(|c| quote_path(&c.path)).collect();
     let rewrite = Rewrite { masked: &masked, names: &names, pseudonymiser: job.pseudonymiser };
 
-    let columns = masked.iter().map(|i| ColumnReport { name: names[*i].clone(), ..ColumnReport::default() }).collect();
+    let columns = masked
+        .iter()
+        .map(|i| ColumnReport { name: names[*i].clone(), number: tree.candidates[*i].number, ..ColumnReport::default() })
+        .collect();
     let mut sink = Sink { output, at: 0, dictionaries: Vec::new(), batches: Vec::new() };
     let mut report = TableReport { columns, missing: resolved.missing, ..TableReport::default() };
     if is_file {

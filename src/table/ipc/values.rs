@@ -112,6 +112,9 @@ fn fixed<'b>(meaning: Meaning, count: usize, valid: &impl Fn(usize) -> bool, dat
         | Meaning::Span(n) => n,
     };
     let bytes = if meaning == Meaning::Boolean { Some(count.div_ceil(8)) } else { width.checked_mul(count) };
+    if width == 0 && meaning != Meaning::Boolean && count > MAX_NULLS {
+        return Err(Error::unsupported(format!("a batch of more than {MAX_NULLS} values without a byte")));
+    }
     if bytes.is_none_or(|n| n > data.len()) {
         return Err(damaged("a data buffer is too short"));
     }

@@ -49,7 +49,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let first = record::paths(blocks.look(BLOCK)?.0);
     let not_met = |name: &str| {
         let unknown = job.columns.resolve(&first, Missing::Error).err();
-        unknown.unwrap_or_else(|| Error::usage(format!("no record has a key {name}")))
+        unknown.unwrap_or_else(|| Error::no_column(format!("no record has a key {name}")))
     };
     let (mut lines, mut met, mut left) = (0, vec![false; names.len()], Vec::new());
     pipeline::ordered(

@@ -35,7 +35,10 @@ pub(super) struct Sink<'a> {
 impl<'a> Sink<'a> {
     pub(super) fn new(input: &'a File, output: &'a mut dyn Write, footer: &'a Footer, masked: &'a [usize]) -> Self {
         let name = |i: &usize| crate::policy::quote_path(&footer.leaves[*i].candidate.path);
-        let columns = masked.iter().map(|i| ColumnReport { name: name(i), ..Default::default() }).collect();
+        let columns = masked
+            .iter()
+            .map(|i| ColumnReport { name: name(i), number: footer.leaves[*i].candidate.number, ..Default::default() })
+            .collect();
         let groups = footer.groups().cloned().collect();
         Self { input, output, footer, masked, offset: 0, groups, now: Building::default(), indexes: Vec::new(), columns }
     }
