@@ -29,8 +29,15 @@ fn assert_clean(bytes: &[u8], originals: bool) {
     for secret in [KEY, &KEY[..20], TOKEN] {
         assert!(!has(secret), "{secret:?} was written");
     }
+    // Digits stand within ids and hashes by chance: a number counts where it stands alone.
+    let alone = |value: &str| {
+        let is_word = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+        let mut at = (0..bytes.len()).filter(|i| bytes[*i..].starts_with(value.as_bytes()));
+        at.any(|i| !is_word(i.checked_sub(1).and_then(|i| bytes.get(i))) && !is_word(bytes.get(i + value.len())))
+    };
     for value in ORIGINALS.iter().filter(|_| originals) {
-        assert!(!has(value), "{value:?} was written");
+        let is_number = value.bytes().all(|b| b.is_ascii_digit());
+        assert!(!(if is_number { alone(value) } else { has(value) }), "{value:?} was written");
     }
 }
 

@@ -19,7 +19,7 @@ mod values;
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use footer::Footer;
 pub use footer::MAGIC;
@@ -75,21 +75,17 @@ struct Place {
     column: usize,
 }
 
+/// A dictionary while a worker masks it; none if it does not read.
+type Shared = Arc<OnceLock<Option<Dictionary>>>;
+
 /// A piece of the file on its way to the workers.
 enum Item<'a> {
     /// Copied as it is.
     Raw(Vec<u8>),
     /// A page of a masked chunk.
-    Page {
-        place: Place,
-        number: usize,
-        chunk: Arc<Chunk<'a>>,
-        dictionary: Option<Arc<Dictionary>>,
-        header: Struct,
-        body: Vec<u8>,
-    },
-    /// Masked already, since what follows needs it.
-    Ready(Masked),
+    Page { place: Place, number: usize, chunk: Arc<Chunk<'a>>, dictionary: Option<Shared>, header: Struct, body: Vec<u8> },
+    /// The dictionary of the pages that follow.
+    Dictionary { place: Place, chunk: Arc<Chunk<'a>>, dictionary: Shared, header: Struct, body: Vec<u8> },
     /// The pages of a chunk are through.
     End(Place),
 }
@@ -101,13 +97,38 @@ enum Done {
     End(Place),
 }
 
+/// Fills a dictionary in any case, also when a panic ends the work on it: pages wait for it.
+struct Fill(Shared);
+
+impl Fill {
+    fn with(&self, dictionary: Option<Dictionary>) {
+        // Filled once only: with a dictionary, or at the end without one.
+        let _ = self.0.set(dictionary);
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        self.with(None);
+    }
+}
+
 impl Item<'_> {
     fn work(self) -> Done {
         match self {
             Self::Raw(bytes) => Done::Raw(bytes),
-            Self::Ready(masked) => Done::Page(Place { group: 0, column: 0 }, 0, Ok(Box::new(masked))),
+            Self::Dictionary { place, chunk, dictionary, header, body } => {
+                let fill = Fill(dictionary);
+                let masked = chunk.dictionary(&header, &body).map(|(dictionary, page)| {
+                    fill.with(Some(dictionary));
+                    Box::new(page)
+                });
+                Done::Page(place, 0, masked)
+            }
             Self::Page { place, number, chunk, dictionary, header, body } => {
-                Done::Page(place, number, chunk.data(&header, &body, dictionary.as_deref()).map(Box::new))
+                // Pieces are begun in order: the dictionary is in work when one of its pages waits for it.
+                let wait = || dictionary.as_ref().and_then(|d| d.wait().as_ref());
+                Done::Page(place, number, chunk.data(&header, &body, wait).map(Box::new))
             }
             Self::End(place) => Done::End(place),
         }

@@ -111,11 +111,16 @@ impl Chunk<'_> {
         Ok((Dictionary::new(&tokens.plain), masked))
     }
 
-    /// Masks a data page of either version.
+    /// Masks a data page of either version; `dictionary` is called if its values are indices.
     ///
     /// # Errors
     /// Damage of any kind, or a value that has no canonical form.
-    pub(super) fn data(&self, header: &Struct, body: &[u8], dictionary: Option<&Dictionary>) -> Result<Masked> {
+    pub(super) fn data<'d>(
+        &self,
+        header: &Struct,
+        body: &[u8],
+        dictionary: impl FnOnce() -> Option<&'d Dictionary>,
+    ) -> Result<Masked> {
         let kind = header.int(1).unwrap_or(page_type::DATA);
         let v2 = kind == page_type::DATA_V2;
         let field = if v2 { 8 } else { 5 };
@@ -130,7 +135,7 @@ impl Chunk<'_> {
         inner.keep(if v2 { &[1, 2, 3, 4, 5, 6, 7] } else { &[1, 2, 3, 4] });
         let mut masked = match parts.encoding {
             encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
-                let (masked, bounds) = indices(&parts, dictionary)?;
+                let (masked, bounds) = indices(&parts, dictionary())?;
                 Masked { hashed: masked, bounds, ..keep(&header, body) }
             }
             // Nothing to replace, but the encoding may be one that no text has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::codec::Codec;
 use super::footer::{Footer, column, metadata, read_at};
-use super::page::{Chunk, Dictionary, page_type};
+use super::page::{Chunk, page_type};
 use super::thrift::{self, Struct, Value};
 use super::{Item, Place, Plan};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ struct Reading<'a> {
     end: u64,
     page: usize,
     /// Nothing for a chunk that is copied.
-    masked: Option<(Arc<Chunk<'a>>, Option<Arc<Dictionary>>)>,
+    masked: Option<(Arc<Chunk<'a>>, Option<super::Shared>)>,
 }
 
 impl<'a> Source<'a> {
@@ -117,9 +117,8 @@ impl<'a> Source<'a> {
                 Ok(Item::Page { place: reading.place, number, chunk, dictionary, header, body })
             }
             Some(page_type::DICTIONARY) if dictionary.is_none() && number == 0 => {
-                let (masked, page) = chunk.dictionary(&header, &body)?;
-                *dictionary = Some(Arc::new(masked));
-                Ok(Item::Ready(page))
+                let shared = dictionary.insert(Arc::default()).clone();
+                Ok(Item::Dictionary { place: reading.place, chunk: chunk.clone(), dictionary: shared, header, body })
             }
             Some(page_type::INDEX) => Ok(Item::Raw(Vec::new())),
             _ => Err(Error::malformed("damaged page: a type that is not expected here")),
