@@ -5,8 +5,6 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::gate::Checked;
-use crate::gate::originals::Facts;
 use crate::mask::Form;
 use crate::output::Staged;
 use crate::table::TableReport;
@@ -56,15 +54,6 @@ pub struct GateFacts {
     pub placeholders: u64,
     /// What was found and sent all the same, as the user wished.
     pub accepted: Vec<String>,
-}
-
-impl GateFacts {
-    /// The facts of a check.
-    pub fn new(checked: &Checked) -> Self {
-        let Facts { looked_for, too_short, placeholders } = checked.originals;
-        let accepted = checked.accepted.iter().map(ToString::to_string).collect();
-        Self { originals: looked_for, too_short, placeholders, accepted }
-    }
 }
 
 /// What identifies a file.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hmask::gate::leaks::{Finding, Scan};
 use hmask::gate::originals::Originals;
 use hmask::table::compress::{self, Compression};
-use hmask::table::{self, Format, Input, Job, TextLayout, csv, export};
+use hmask::table::{self, Format, Input, Job, TextEncoding, TextLayout, csv, export};
 use hmask::{Error, Form, Key, Pseudonymiser, Result, Scope, pipeline};
 
 use super::args::CheckArgs;
@@ -79,6 +79,9 @@ fn look(args: &CheckArgs, originals: &Originals) -> Result<Vec<Finding>> {
 fn table<'o>(input: impl Read, layout: TextLayout, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<Vec<Finding>> {
     let mut scan = None;
     csv::records(input, layout, |number, record| {
+        if record.as_slice().contains('\0') {
+            return Err(no_text().at(|p| p.record = Some(number)));
+        }
         match &mut scan {
             None => scan = Some(new(record.iter().map(str::to_owned).collect())),
             Some(scan) => record.iter().enumerate().for_each(|(column, cell)| scan.cell(column, number, cell)),
@@ -88,8 +91,9 @@ fn table<'o>(input: impl Read, layout: TextLayout, new: impl Fn(Vec<String>) -> 
     Ok(scan.map(Scan::finish).unwrap_or_default())
 }
 
-/// Any text: a record is a line.
+/// Any text: a record is a line, in UTF-8, or else in Windows-1252.
 fn lines<'o>(input: impl Read, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<Vec<Finding>> {
+    let old = TextEncoding::from_label("windows-1252")?;
     let mut scan = new(vec!["text".into()]);
     let mut reader = BufReader::new(input);
     let mut line = Vec::new();
@@ -98,9 +102,18 @@ fn lines<'o>(input: impl Read, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<
         if reader.read_until(b'\n', &mut line).map_err(|e| Error::io("cannot read", e))? == 0 {
             break;
         }
-        scan.cell(0, number, &String::from_utf8_lossy(&line));
+        if line.contains(&0) {
+            return Err(no_text().at(|p| p.line = Some(number)));
+        }
+        // Five bytes that Windows-1252 does not have are lost at the most.
+        let text = TextEncoding::UTF_8.decode(&line).or_else(|| old.decode(&line));
+        scan.cell(0, number, &String::from_utf8_lossy(text.as_deref().unwrap_or(&line)));
     }
     Ok(scan.finish())
+}
+
+fn no_text() -> Error {
+    Error::unsupported("a NUL: this is no text that can be looked through")
 }
 
 /// The delimiter that the first line has most of, and the encoding of a byte order mark.
@@ -110,7 +123,7 @@ fn layout(file: &File, name: &Path) -> Result<TextLayout> {
     let copy = file.try_clone().map_err(failed)?;
     compress::reader(Box::new(copy), compress::MAX_RATIO)?.take(1 << 16).read_to_end(&mut start).map_err(failed)?;
     (&*file).rewind().map_err(failed)?;
-    let encoding = table::TextEncoding::from_mark(&start).map_or(table::TextEncoding::UTF_8, |(e, _)| e);
+    let encoding = TextEncoding::from_mark(&start).map_or(TextEncoding::UTF_8, |(e, _)| e);
     let first: Vec<u8> = start.into_iter().filter(|b| *b != 0).take_while(|b| *b != b'\n').collect();
     let many = |d: &u8| first.iter().filter(|b| *b == d).count();
     let delimiter = [b',', b';', b'\t', b'|'].into_iter().max_by_key(many).filter(|d| many(d) > 0).unwrap_or(b',');

@@ -10,7 +10,7 @@ use hmask::output::{Existing, Staged, StagedFolder};
 use hmask::table::{ColumnReport, Format, TableReport};
 use hmask::{Columns, Error, ErrorKind, Result};
 
-use super::args::{MaskArgs, MissingArg, OthersArg};
+use super::args::{MaskArgs, OthersArg};
 use super::io::{Source, same_file};
 use super::mask::{Plan, say};
 use super::print::Printer;
@@ -163,9 +163,6 @@ fn sort_out<'f>(files: &'f [PathBuf], args: &MaskArgs, printer: &Printer) -> Res
                 }
             }
         }
-    }
-    if let (MissingArg::Ignore, true) = (args.table.missing, work.is_empty()) {
-        printer.warn("there is no table");
     }
     Ok(work)
 }

@@ -15,7 +15,7 @@ use hmask::remote::lease::{Lease, Return, file_name};
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
 use hmask::remote::sweep;
-use hmask::report::{FileFacts, GateFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
+use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
 use hmask::table::compress::Compression;
 use hmask::table::{Format, TableReport, export};
 use hmask::{Columns, Error, ErrorKind, Form, Result};
@@ -433,7 +433,7 @@ impl<T> Ended<'_, T> {
             columns: columns(report, form),
             key_id: key_id.clone(),
             scope: scope.clone(),
-            gate: GateFacts::new(cleared.checked()),
+            gate: cleared.checked().facts(),
             loan: LoanFacts {
                 recipient: self.api.host(),
                 remote_name: file_name(task),

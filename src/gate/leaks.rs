@@ -6,12 +6,12 @@ use std::fmt;
 use super::detect::{Kind, identifiers};
 use super::originals::{Originals, Search};
 
-/// What was found in a column.
+/// What was found in a column, or in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The column's name, or `header`.
-    pub column: String,
-    /// `original of a masked column`, or the kind of an identifier.
+    /// The column as it can be named without saying more than is known; none for the header.
+    pub column: Option<String>,
+    /// [`ORIGINAL`], or the kind of an identifier.
     pub what: &'static str,
     /// Cells that hold it.
     pub cells: u64,
@@ -23,19 +23,19 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { column, what, cells, first } = self;
         let cells = if *cells == 1 { "1 cell".into() } else { format!("{cells} cells") };
-        if column == HEADER {
-            return write!(f, "header: {what} in {cells}");
+        match column {
+            None => write!(f, "header: {what} in {cells}"),
+            Some(column) => write!(f, "column {column:?}: {what} in {cells}, first in record {first}"),
         }
-        write!(f, "column {column:?}: {what} in {cells}, first in record {first}")
     }
 }
 
 /// How an original is called in a [`Finding`].
 pub const ORIGINAL: &str = "original of a masked column";
-/// How a header is called in a [`Finding`].
-pub(super) const HEADER: &str = "header";
 /// Cells of a column that have to be alike, if a number alone proves nothing: one in so many.
 const COMPANY: u64 = 2;
+/// What fields beyond the header are called.
+const BEYOND: &str = "beyond the header";
 
 /// Looks through the cells of a table.
 pub struct Scan<'a> {
@@ -67,7 +67,10 @@ impl<'a> Scan<'a> {
     /// A scan of a table with these columns, of which some are masked.
     pub fn new(originals: &'a Originals, columns: impl IntoIterator<Item = (String, bool)>) -> Self {
         let column = |(name, masked)| Column { name, masked, cells: 0, originals: (0, 0), kinds: BTreeMap::new() };
-        Self { originals, search: Search::default(), columns: columns.into_iter().map(column).collect(), identifiers: true }
+        // What lies beyond the header, in a record of more fields, belongs to no column that is masked.
+        let beyond = (BEYOND.to_owned(), false);
+        let columns = columns.into_iter().chain([beyond]).map(column).collect();
+        Self { originals, search: Search::default(), columns, identifiers: true }
     }
 
     /// The same for originals alone, whatever else there is.
@@ -77,7 +80,7 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Looks at a cell of a record, counted from 1; a column beyond the known ones is the last one's.
+    /// Looks at a cell of a record, counted from 1.
     pub fn cell(&mut self, column: usize, record: u64, text: &str) {
         let last = self.columns.len().saturating_sub(1);
         let Some(column) = self.columns.get_mut(column.min(last)).filter(|c| !c.masked) else { return };
@@ -104,25 +107,38 @@ impl<'a> Scan<'a> {
 
     /// What was found, also in the names of the columns.
     pub fn finish(mut self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        let header: u64 = self.columns.iter().map(|c| u64::from(self.originals.count(&c.name, &mut self.search) > 0)).sum();
-        if header > 0 {
-            findings.push(Finding { column: HEADER.into(), what: ORIGINAL, cells: header, first: 1 });
-        }
-        for column in self.columns {
+        let mut findings = self.header();
+        for (i, column) in self.columns.into_iter().enumerate() {
+            // A name that is an original itself, as in a file without a header, is not repeated.
+            let is_telling = self.originals.count(&column.name, &mut self.search) > 0;
+            let name = Some(if is_telling { format!("#{}", i + 1) } else { column.name });
             let (cells, first) = column.originals;
             if cells > 0 {
-                findings.push(Finding { column: column.name.clone(), what: ORIGINAL, cells, first });
+                findings.push(Finding { column: name.clone(), what: ORIGINAL, cells, first });
             }
             for (kind, tally) in column.kinds {
                 let by_chance = kind.needs_company() && tally.within == 0 && tally.whole * COMPANY < column.cells;
                 if !by_chance {
                     let cells = tally.whole + tally.within;
-                    findings.push(Finding { column: column.name.clone(), what: kind.name(), cells, first: tally.first });
+                    findings.push(Finding { column: name.clone(), what: kind.name(), cells, first: tally.first });
                 }
             }
         }
         findings
+    }
+
+    /// What the names of the columns hold, those of masked ones, too: names are sent.
+    fn header(&mut self) -> Vec<Finding> {
+        let mut found: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for column in &self.columns {
+            if self.originals.count(&column.name, &mut self.search) > 0 {
+                *found.entry(ORIGINAL).or_default() += 1;
+            }
+            if self.identifiers {
+                identifiers(&column.name, |kind, _| *found.entry(kind.name()).or_default() += 1);
+            }
+        }
+        found.into_iter().map(|(what, cells)| Finding { column: None, what, cells, first: 1 }).collect()
     }
 }
 
@@ -130,7 +146,7 @@ impl<'a> Scan<'a> {
 mod tests {
     use super::*;
 
-    fn scan(rows: &[&[&str]]) -> Vec<(String, &'static str, u64, u64)> {
+    fn scan(rows: &[&[&str]]) -> Vec<(Option<String>, &'static str, u64, u64)> {
         let originals = Originals::default();
         originals.see(&["Zoé Lefèvre".as_bytes(), b"zoe@example.fr"]);
         let names = ["name", "notes", "number"].map(|n| (n.to_owned(), n == "name"));
@@ -148,8 +164,31 @@ mod tests {
             &["3bf2a566b1b9ef4e", "Mme LEFEVRE Zoe", "12"],
             &["3bf2a566b1b9ef4e", "lefevre zoe, zoe@example.fr", "13"],
         ]);
-        let notes = "notes".to_owned();
+        let notes = Some("notes".to_owned());
         assert_eq!(found, [(notes.clone(), ORIGINAL, 2, 3), (notes, "e-mail address", 1, 4)]);
-        assert_eq!(scan(&[&["x", "ok", "0612345678"], &["y", "", "0712345678"]]), [("number".into(), "telephone number", 2, 2)]);
+        assert_eq!(
+            scan(&[&["x", "ok", "0612345678"], &["y", "", "0712345678"]]),
+            [(Some("number".into()), "telephone number", 2, 2)]
+        );
+    }
+
+    #[test]
+    fn a_header_that_is_data_and_fields_beyond_it_are_looked_through() {
+        let originals = Originals::default();
+        originals.see(&["Zoé Lefèvre".as_bytes()]);
+        let mut scan =
+            Scan::new(&originals, [("jean@exemple.fr".into(), true), ("Zoé Lefèvre".into(), false), ("x".into(), true)]);
+        scan.cell(1, 2, "Zoé Lefèvre");
+        scan.cell(3, 2, "zoe lefevre");
+        let found: Vec<String> = scan.finish().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "header: e-mail address in 1 cell",
+                "header: original of a masked column in 1 cell",
+                "column \"#2\": original of a masked column in 1 cell, first in record 2",
+                "column \"beyond the header\": original of a masked column in 1 cell, first in record 2",
+            ]
+        );
     }
 }

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mask::hex;
 use crate::policy::{Candidate, Columns, Missing, quote_path};
+use crate::report::GateFacts;
 use crate::table::{TextLayout, csv};
 
 /// Bytes that the Files API takes (`OpenAI`, createFile).
@@ -52,6 +53,15 @@ pub struct Checked {
     pub accepted: Vec<Finding>,
     /// What was looked for.
     pub originals: Facts,
+}
+
+impl Checked {
+    /// The same for the manifest.
+    pub fn facts(&self) -> GateFacts {
+        let Facts { looked_for, too_short, placeholders } = self.originals;
+        let accepted = self.accepted.iter().map(ToString::to_string).collect();
+        GateFacts { originals: looked_for, too_short, placeholders, accepted }
+    }
 }
 
 impl Cleared {
@@ -120,27 +130,29 @@ impl Outgoing<'_> {
             Ok(())
         })?;
         let findings = scan.map(Scan::finish).unwrap_or_default();
-        let accepted = self.accepted(names)?;
-        let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| accepted.contains(&f.column));
+        let accepted = self.accepted(&names)?;
+        let is_accepted = |f: &Finding| f.column.as_ref().is_some_and(|c| accepted.contains(c));
+        let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_accepted);
         if leaks.is_empty() {
             return Ok(Checked { accepted, originals: self.originals.facts() });
         }
         let said: Vec<String> = leaks.iter().map(ToString::to_string).collect();
-        let mut columns: Vec<Vec<String>> = leaks.iter().map(|f| vec![f.column.clone()]).collect();
+        let why = format!("nothing was sent, as it still holds what identifies persons: {}", said.join("; "));
+        let error = Error::new(ErrorKind::Gate(why));
+        let mut columns: Vec<String> = leaks.into_iter().filter_map(|f| f.column).map(|c| quote_path(&[c])).collect();
         columns.dedup();
-        let columns: Vec<String> = columns.iter().map(|path| quote_path(path)).collect();
+        if columns.is_empty() {
+            return Err(error);
+        }
         let columns = columns.join(",");
-        Err(Error::new(ErrorKind::Gate(format!(
-            "nothing was sent, as it still holds what identifies persons: {}",
-            said.join("; ")
-        )))
-        .hint(format!("-c …,{columns} masks these columns, too"))
-        .hint(format!("--accept-leaks {columns} sends them as they are")))
+        Err(error
+            .hint(format!("-c …,{columns} masks these columns, too"))
+            .hint(format!("--accept-leaks {columns} sends them as they are")))
     }
 
-    fn accepted(&self, mut names: Vec<String>) -> Result<Vec<String>> {
+    /// Names of the columns in which findings do not matter.
+    fn accepted(&self, names: &[String]) -> Result<Vec<String>> {
         let Some(columns) = self.accepted else { return Ok(Vec::new()) };
-        names.push(leaks::HEADER.to_owned());
         let candidates: Vec<Candidate> =
             names.iter().enumerate().map(|(i, n)| Candidate { path: vec![n.clone()], number: i + 1 }).collect();
         let found = columns.resolve(&candidates, Missing::Error)?.found;

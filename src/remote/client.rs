@@ -80,6 +80,10 @@ impl Endpoint {
         if !base.username().is_empty() || base.password().is_some() {
             return Err(Error::usage("the base URL must not hold a user or password"));
         }
+        // It is written into the journal, and requests would not carry it.
+        if base.query().is_some() || base.fragment().is_some() {
+            return Err(Error::usage("the base URL must not hold a query or fragment"));
+        }
         if !base.path().ends_with('/') {
             let path = format!("{}/", base.path());
             base.set_path(&path);

@@ -73,16 +73,16 @@ impl TextEncoding {
         }
     }
 
-    /// All of a text in UTF-8, a byte order mark apart; what does not decode becomes U+FFFD.
-    pub fn reader<'r>(self, input: impl Read + 'r) -> impl Read + 'r {
+    /// All of a text in UTF-8; what does not decode becomes U+FFFD. A text that is said to be UTF-8 is given as it is.
+    pub fn reader<'r>(self, input: impl Read + 'r) -> Box<dyn Read + 'r> {
         let encoding = match self.0 {
-            Kind::Utf8 => UTF_8,
+            Kind::Utf8 => return Box::new(input),
             Kind::Utf16Le => UTF_16LE,
             Kind::Utf16Be => UTF_16BE,
             Kind::Latin1 => WINDOWS_1252,
             Kind::Other(e) => e,
         };
-        encoding_rs_io::DecodeReaderBytesBuilder::new().encoding(Some(encoding)).bom_override(true).build(input)
+        Box::new(encoding_rs_io::DecodeReaderBytesBuilder::new().encoding(Some(encoding)).bom_override(true).build(input))
     }
 
     /// Bytes of one code unit: 1 or 2.

@@ -68,6 +68,7 @@ fn nothing_is_sent_when_the_call_or_the_table_is_wrong() {
     ask(&place, "clients.csv", " ", &["--to", &server.url()]).fails(2, "the question is empty");
     ask(&place, "clients.windows-1252.csv", TOTAL, &["--to", &server.url()]).fails(2, "no column");
     ask(&place, "clients.csv", TOTAL, &["--to", "http://example.com/v1"]).fails(2, "must be https");
+    ask(&place, "clients.csv", TOTAL, &["--to", "https://example.com/v1?key=sk-x"]).fails(2, "must not hold a query");
     place.write("empty.csv", "a,b\n1,2\n1\n");
     place.run(&["ask", "empty.csv", "-c", "a", TOTAL, "--to", &server.url()]).fails(3, "record 3");
     let file = place.write("t.csv", "a\n1\n");

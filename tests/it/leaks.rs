@@ -151,6 +151,14 @@ fn another_column_of_the_same_name_is_looked_through() {
     place.write("t.csv", "nom,nom\nZoé Lefèvre,Zoé Lefèvre\n");
     place.run(&["ask", "t.csv", "-c", "#1", "q", "--to", "local", "--dry-run"]).fails(1, "original of a masked column");
     place.run(&["ask", "t.csv", "-c", "nom", "q", "--to", "local", "--dry-run"]).ok();
+    // No header: the first person stands in its place.
+    place.write("t.csv", "zoe@exemple.fr,5\njean@exemple.fr,6\n");
+    let ran =
+        place.run(&["ask", "t.csv", "-c", "#1", "q", "--to", "local", "--dry-run"]).fails(1, "header: e-mail address in 1 cell");
+    assert!(!ran.err.contains("hint") && !ran.err.contains("exemple"), "{}", ran.err);
+    // A note in another encoding than the rest.
+    place.write("t.csv", b"nom,note\nZo\xc3\xa9 Lef\xc3\xa8vre,Mme Zo\xe9 Lef\xe8vre\n");
+    place.run(&["ask", "t.csv", "-c", "nom", "q", "--to", "local", "--dry-run"]).fails(1, "original of a masked column");
 }
 
 #[test]
@@ -174,4 +182,10 @@ fn a_file_is_checked_against_the_table_that_was_masked() {
     assert_eq!(check(fixture("clients.parquet").to_str().unwrap()).code, 1);
     place.write("clean.txt", "rien à signaler\n");
     check("clean.txt").ok();
+    for name in ["old.csv", "old.txt"] {
+        place.write(name, b"note\nMme Zo\xe9 Lef\xe8vre\n");
+        assert_eq!(check(name).code, 1, "{name}");
+    }
+    place.write("wide.txt", "Zoé Lefèvre".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    assert_eq!(check("wide.txt").code, 3);
 }

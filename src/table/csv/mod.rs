@@ -135,7 +135,8 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     Ok(commit.report)
 }
 
-/// Reads a CSV as text, for those who only look: calls `each` for every record, from 1 on, header included.
+/// Reads a CSV as text, for those who only look: calls `each` for every record, from 1 on, header included. A record that is no UTF-8
+/// in a file of UTF-8 is read as Windows-1252: what is not masked may be in any encoding, and is to be seen all the same.
 ///
 /// # Errors
 /// Those of the input and of `each`.
@@ -148,6 +149,7 @@ pub fn records(
     let mut reader =
         builder.delimiter(layout.delimiter).has_headers(false).flexible(true).from_reader(layout.encoding.reader(input));
     let mut bytes = ::csv::ByteRecord::new();
+    let old = |field: &[u8]| encoding_rs::WINDOWS_1252.decode_without_bom_handling(field).0.into_owned();
     for number in 1.. {
         // The words of the crate can quote the record.
         let unread = |e: ::csv::Error| match e.into_kind() {
@@ -157,7 +159,10 @@ pub fn records(
         if !reader.read_byte_record(&mut bytes).map_err(unread)? {
             break;
         }
-        each(number, &::csv::StringRecord::from_byte_record_lossy(bytes.clone()))?;
+        let text = ::csv::StringRecord::from_byte_record(std::mem::take(&mut bytes))
+            .unwrap_or_else(|e| e.into_byte_record().iter().map(old).collect());
+        each(number, &text)?;
+        bytes = text.into_byte_record();
     }
     Ok(())
 }
