@@ -127,9 +127,7 @@ impl Writeback {
         // One that is waiting already is enough.
         let _ = self.ask.as_ref().map(|ask| ask.try_send(()));
     }
-}
 
-impl Writeback {
     /// Waits until it is through.
     fn end(mut self) -> io::Result<()> {
         self.ask.take();
@@ -166,7 +164,8 @@ impl Drop for Staged {
     }
 }
 
-/// A folder that is there as a whole, or not at all. Dropped before [`StagedFolder::persist`], it is gone.
+/// A folder that is there as a whole, or not at all. Dropped before [`StagedFolder::persist`], or at a signal, it is gone; `kill -9` leaves
+/// it under its temporary name, with masked files alone in it.
 pub struct StagedFolder {
     /// Beside the target, under a temporary name.
     name: PathBuf,

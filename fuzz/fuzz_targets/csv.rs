@@ -2,15 +2,14 @@
 
 #![no_main]
 
+use hmask::Columns;
 use hmask::table::Job;
 use hmask::table::csv::{self, CsvOptions};
-use hmask::{Columns, Form, Key, Pseudonymiser, Scope};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let [chunk, text @ ..] = data else { return };
-    let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
-    let pseudonymiser = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
+    let pseudonymiser = hmask_fuzz::pseudonymiser();
     let columns = Columns::parse("#1").unwrap();
     let mask = |chunk: usize, workers: usize| {
         let options = CsvOptions { delimiter: Some(b','), chunk, ..CsvOptions::default() };

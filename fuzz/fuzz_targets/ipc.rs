@@ -2,14 +2,10 @@
 
 #![no_main]
 
-use hmask::table::{Job, ipc};
-use hmask::{Columns, Form, Key, Missing, Pseudonymiser, Scope};
+use hmask::Missing;
+use hmask::table::ipc;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
-    let pseudonymiser = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
-    let columns = Columns::parse("*").unwrap();
-    let job = Job { columns: &columns, pseudonymiser: &pseudonymiser, workers: 1, progress: &|_| {} };
-    let _ = ipc::mask(&mut &data[..], &mut std::io::sink(), &job, Missing::Ignore);
+    let _ = hmask_fuzz::with_job("*", |job| ipc::mask(&mut &data[..], &mut std::io::sink(), job, Missing::Ignore));
 });

@@ -2,16 +2,14 @@
 
 #![no_main]
 
-use hmask::table::{Job, parquet};
-use hmask::{Columns, Form, Key, Missing, Pseudonymiser, Scope};
+use std::io::Write;
+
+use hmask::Missing;
+use hmask::table::parquet;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
-    let pseudonymiser = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
-    let columns = Columns::parse("*").unwrap();
-    let job = Job { columns: &columns, pseudonymiser: &pseudonymiser, workers: 1, progress: &|_| {} };
     let mut file = tempfile::tempfile().unwrap();
-    std::io::Write::write_all(&mut file, data).unwrap();
-    let _ = parquet::mask(&file, &mut std::io::sink(), &job, Missing::Ignore);
+    file.write_all(data).unwrap();
+    let _ = hmask_fuzz::with_job("*", |job| parquet::mask(&file, &mut std::io::sink(), job, Missing::Ignore));
 });

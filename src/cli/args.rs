@@ -122,14 +122,12 @@ impl std::str::FromStr for Shard {
     }
 }
 
+/// The table that is lent, how it is masked, and to whom it goes.
 #[derive(Args)]
-pub(super) struct AskArgs {
-    /// The table to ask about
+pub(super) struct LentArgs {
+    /// The table to lend
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What to ask; SQL over the table `data` with --to local
-    #[arg(value_name = "QUESTION")]
-    pub question: String,
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
@@ -138,6 +136,17 @@ pub(super) struct AskArgs {
     pub key: KeyArgs,
     #[command(flatten)]
     pub loan: LoanArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Args)]
+pub(super) struct AskArgs {
+    #[command(flatten)]
+    pub lent: LentArgs,
+    /// What to ask; SQL over the table `data` with --to local
+    #[arg(value_name = "QUESTION")]
+    pub question: String,
     /// Model
     #[arg(long, default_value = "gpt-5.6-terra", value_name = "NAME", help_heading = "Loan")]
     pub model: String,
@@ -156,8 +165,6 @@ pub(super) struct AskArgs {
     /// Seconds to wait for the answer
     #[arg(long, default_value_t = 600, value_name = "SECONDS", help_heading = "Loan")]
     pub timeout: u64,
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 /// How a table is lent.
@@ -195,9 +202,8 @@ pub(super) struct StateArgs {
 
 #[derive(Args)]
 pub(super) struct LendArgs {
-    /// The table to lend
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    #[command(flatten)]
+    pub lent: LentArgs,
     /// Command to run while it is lent, behind --; it finds `HMASK_FILE_ID`, `HMASK_FILE_NAME`, `HMASK_FILE_EXPIRES_AT` and `HMASK_BASE_URL`
     #[arg(last = true, required_unless_present_any = ["hold", "dry_run"], value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
@@ -207,16 +213,6 @@ pub(super) struct LendArgs {
     /// Give the command the endpoint's access token, too
     #[arg(long)]
     pub pass_token: bool,
-    #[command(flatten)]
-    pub table: TableArgs,
-    #[command(flatten)]
-    pub form: FormArgs,
-    #[command(flatten)]
-    pub key: KeyArgs,
-    #[command(flatten)]
-    pub loan: LoanArgs,
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 #[derive(Args)]

@@ -10,7 +10,7 @@ use hmask::remote::openai::{ContainerOptions, Question};
 use hmask::{Error, Result};
 
 use super::args::AskArgs;
-use super::lending::{Lending, Table};
+use super::lending::Lending;
 use super::print::Printer;
 
 /// What the model is told, if nothing else.
@@ -26,9 +26,8 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     if let Some(folder) = args.save_dir.as_deref().filter(|d| d.exists() && !d.is_dir()) {
         return Err(Error::usage(format!("{} is no folder", folder.display())));
     }
-    let table = Table { file: &args.file, how: &args.table, form: &args.form, key: &args.key, run: &args.run };
-    let lending = Lending::new(&table, &args.loan, printer)?;
-    if args.loan.dry_run {
+    let lending = Lending::new(&args.lent, printer)?;
+    if args.lent.loan.dry_run {
         lending.dry_run();
         return Ok(ExitCode::SUCCESS);
     }

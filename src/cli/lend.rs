@@ -6,17 +6,18 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hmask::remote::lease::file_name;
 use hmask::remote::openai::{EXPIRY, FileObject};
+use hmask::remote::thing::file_name;
 use hmask::{Error, Result};
 use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 use tokio::process::Command;
 
 use super::args::LendArgs;
+use super::endpoint::BASE_URL_VARIABLE;
 use super::key;
 use super::key::TOKEN_VARIABLE;
-use super::lending::{BASE_URL_VARIABLE, Lending, Table};
+use super::lending::Lending;
 use super::print::Printer;
 
 /// How long a command may take to end that was asked to.
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs the command.
 pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
-    if args.key.key_fd.is_some() && !args.command.is_empty() {
+    if args.lent.key.key_fd.is_some() && !args.command.is_empty() {
         return Err(
             Error::usage("the command would inherit the descriptor of --key-fd, and with it the key").hint("--key-file FILE")
         );
@@ -34,9 +35,8 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     if args.hold.is_some_and(|time| time.as_secs() > EXPIRY) {
         return Err(Error::usage("what is lent expires after an hour, so it cannot be held for longer").hint("--hold 1h"));
     }
-    let table = Table { file: &args.file, how: &args.table, form: &args.form, key: &args.key, run: &args.run };
-    let lending = Lending::new(&table, &args.loan, printer)?;
-    if args.loan.dry_run {
+    let lending = Lending::new(&args.lent, printer)?;
+    if args.lent.loan.dry_run {
         lending.dry_run();
         return Ok(ExitCode::SUCCESS);
     }
@@ -101,7 +101,7 @@ async fn command(args: &LendArgs, facts: &[(&str, String)]) -> Result<ExitCode> 
 /// Variables that the command must not see.
 fn secrets(args: &LendArgs) -> Vec<OsString> {
     let mut names: Vec<OsString> = [key::KEY_VARIABLE, key::KEY_FILE_VARIABLE, TOKEN_VARIABLE].map(Into::into).into();
-    names.extend(args.key.key_env.as_ref().map(Into::into));
+    names.extend(args.lent.key.key_env.as_ref().map(Into::into));
     names
 }
 

@@ -2,75 +2,51 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
 use hmask::output::{Existing, Staged};
-use hmask::remote::client::{Client, Endpoint, Exchange};
-use hmask::remote::journal::{self, Found, Journal, Left, Run};
-use hmask::remote::lease::{Lease, Return, file_name};
+use hmask::remote::client::Endpoint;
+use hmask::remote::journal::{Journal, Run};
+use hmask::remote::lease::Lease;
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
-use hmask::remote::sweep;
-use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
+use hmask::remote::thing::file_name;
+use hmask::report::FileFacts;
 use hmask::table::compress::Compression;
 use hmask::table::{Format, TableReport, export};
 use hmask::{Columns, Error, ErrorKind, Form, Result};
-use zeroize::Zeroizing;
 
-use super::args::{FormArgs, KeyArgs, LoanArgs, RunArgs, StateArgs, TableArgs, To};
+use super::args::{LentArgs, LoanArgs};
+use super::ended::Ended;
+use super::endpoint::{self, local};
 use super::io::{Source, same_file};
-use super::key::TOKEN_VARIABLE;
 use super::mask::{Plan, say};
 use super::print::Printer;
 use super::process;
-
-/// The variable that names the endpoint, and the endpoint without it.
-pub(super) const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
-const BASE_URL: &str = "https://api.openai.com/v1";
-/// Variables whose values go along as headers, where they are set.
-const HEADERS: [(&str, &str); 2] = [("OPENAI_ORG_ID", "openai-organization"), ("OPENAI_PROJECT_ID", "openai-project")];
-/// What a journal says of a run whose endpoint ended with it.
-pub(super) const LOCAL: &str = "local";
-
-/// The table to lend, and how it is masked.
-pub(super) struct Table<'a> {
-    pub file: &'a Path,
-    pub how: &'a TableArgs,
-    pub form: &'a FormArgs,
-    pub key: &'a KeyArgs,
-    pub run: &'a RunArgs,
-}
+use super::sweep::{self, LOCAL};
 
 /// The table as it is sent, and what is known of it.
 pub(super) struct Masked {
-    cleared: Cleared,
-    input: FileFacts,
-    report: TableReport,
-    form: Form,
-    key_id: String,
-    scope: String,
+    pub cleared: Cleared,
+    pub input: FileFacts,
+    pub report: TableReport,
+    pub form: Form,
+    pub key_id: String,
+    pub scope: String,
 }
 
 /// A loan that is about to be made: whatever can be wrong with the call is found, and nothing is sent.
 pub(super) struct Lending<'a> {
     args: &'a LoanArgs,
     endpoint: Option<Endpoint>,
-    manifest: Option<Staged>,
-    masked: Masked,
+    pub manifest: Option<Staged>,
+    pub masked: Masked,
     state: PathBuf,
-    started: jiff::Timestamp,
-    printer: &'a Arc<Printer>,
-}
-
-/// A loan that is over, one way or another.
-pub(super) struct Ended<'a, T> {
-    lending: Lending<'a>,
-    pub outcome: Outcome<T>,
-    api: OpenAi,
+    pub started: jiff::Timestamp,
+    pub printer: &'a Arc<Printer>,
 }
 
 impl<'a> Lending<'a> {
@@ -78,18 +54,18 @@ impl<'a> Lending<'a> {
     ///
     /// # Errors
     /// Whatever is wrong with the call or the table.
-    pub(super) fn new(table: &Table<'_>, args: &'a LoanArgs, printer: &'a Arc<Printer>) -> Result<Self> {
-        let started = jiff::Timestamp::now();
-        if let Some(manifest) = args.manifest.as_deref().filter(|m| same_file(m, table.file)) {
+    pub(super) fn new(table: &'a LentArgs, printer: &'a Arc<Printer>) -> Result<Self> {
+        let (started, args) = (jiff::Timestamp::now(), &table.loan);
+        if let Some(manifest) = args.manifest.as_deref().filter(|m| same_file(m, &table.file)) {
             return Err(Error::usage(format!("{} is the input", manifest.display())).hint("--manifest OTHER"));
         }
-        if table.how.has_own_dialect() {
+        if table.table.has_own_dialect() {
             return Err(Error::usage(
                 "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
             ));
         }
-        let endpoint = endpoint(&args.to)?;
-        let state = state_folder(&args.state)?;
+        let endpoint = endpoint::endpoint(&args.to)?;
+        let state = sweep::state_folder(&args.state)?;
         let existing = if args.force { Existing::Replace } else { Existing::Refuse };
         let manifest = args.manifest.as_deref().map(|path| Staged::create(path, existing)).transpose()?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
@@ -130,25 +106,34 @@ impl<'a> Lending<'a> {
         Ok(Ended { lending: self, outcome, api })
     }
 
+    /// The API of the endpoint, which is started if it is the embedded one.
+    async fn begin(&mut self, journal: &mut Journal, patience: Duration) -> Result<(OpenAi, Option<local::Sandbox>)> {
+        if let Some(endpoint) = self.endpoint.take() {
+            return Ok((endpoint::api(endpoint, patience, self.printer)?, None));
+        }
+        let folder = local::folder(self.printer.task());
+        journal.folder(&folder)?;
+        let sandbox = local::start(&folder).await?;
+        Ok((endpoint::api(local::endpoint(&sandbox)?, patience, self.printer)?, Some(sandbox)))
+    }
+
     async fn lend<T>(
         &mut self,
         patience: Duration,
         use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &FileObject) -> Result<T>,
     ) -> Result<(Outcome<T>, OpenAi)> {
-        let (printer, masked) = (self.printer, &self.masked);
+        let printer = self.printer;
         let base_url = self.endpoint.as_ref().map_or_else(|| LOCAL.to_owned(), Endpoint::base_url);
         let mut journal =
-            Journal::create(&self.state, run(printer.task(), self.endpoint.as_ref(), &base_url), now, process::step())?;
-        let (endpoint, local) = if let Some(endpoint) = self.endpoint.take() {
-            (endpoint, None)
-        } else {
-            let folder = local::folder(printer.task());
-            journal.folder(&folder)?;
-            let local = local::start(&folder).await?;
-            (local::endpoint(&local)?, Some(local))
+            Journal::create(&self.state, run(printer.task(), self.endpoint.as_ref(), &base_url), sweep::now, process::step())?;
+        let begun = self.begin(&mut journal, patience).await;
+        let (api, local) = match begun {
+            Ok(begun) => begun,
+            // Nothing has been sent: there is nothing to sweep.
+            Err(error) => return journal.close().and(Err(error)),
         };
-        let api = api(endpoint, patience, printer)?;
-        sweep_own(&self.state, &base_url, &api, printer).await;
+        sweep::own(&self.state, &base_url, &api, printer).await;
+        let masked = &self.masked;
         // What is over there at this moment, for the case that the user does not want to wait.
         let live = Mutex::new(Vec::new());
         let note = |thing: String| live.lock().unwrap_or_else(PoisonError::into_inner).push(thing);
@@ -194,112 +179,18 @@ impl<'a> Lending<'a> {
 /// This run, for its journal.
 fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
     let account = endpoint.map(|e| e.account(task)).unwrap_or_default();
-    Run::new(task, &account, base_url, &process::host(), std::process::id(), now())
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> u64 {
-    jiff::Timestamp::now().as_second().try_into().unwrap_or(0)
-}
-
-/// The API behind an endpoint, with each request logged.
-pub(super) fn api(endpoint: Endpoint, patience: Duration, printer: &Arc<Printer>) -> Result<OpenAi> {
-    let logger = printer.clone();
-    Ok(OpenAi::new(Client::new(endpoint, move |e: &Exchange| logger.exchange(e))?, patience))
-}
-
-/// Where the journals are.
-///
-/// # Errors
-/// An environment that names no home.
-pub(super) fn state_folder(args: &StateArgs) -> Result<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let state = || absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|h| h.join(".local/state")));
-    args.state_dir
-        .clone()
-        .or_else(|| state().map(|s| s.join("hmask")))
-        .ok_or_else(|| Error::usage("no folder for the journal: neither XDG_STATE_HOME nor HOME is set").hint("--state-dir DIR"))
-}
-
-/// The endpoint that is meant; none for the embedded one.
-///
-/// # Errors
-/// No access token, or a URL that is none.
-pub(super) fn endpoint(to: &To) -> Result<Option<Endpoint>> {
-    match to {
-        To::Local => Ok(None),
-        To::OpenAi => openai(None).map(Some),
-        To::Url(url) => openai(Some(url)).map(Some),
-    }
-}
-
-/// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.
-pub(super) fn is_of(api: &OpenAi, run: &Run) -> bool {
-    run.base_url == LOCAL || run.account == api.client().account(&run.task)
-}
-
-/// Gives back what earlier runs of this machine and endpoint left. A failure is said, and keeps nobody from lending.
-async fn sweep_own(state: &Path, base_url: &str, api: &OpenAi, printer: &Printer) {
-    let host = process::host();
-    let own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url && is_of(api, r));
-    let found = journal::all(state).unwrap_or_else(|e| {
-        printer.warn(&e.to_string());
-        Vec::new()
-    });
-    for found in found {
-        let left = match found {
-            Found::Left(left) => left,
-            Found::Alive(_) => continue,
-            Found::Unreadable(error) => {
-                printer.warn(&error.to_string());
-                continue;
-            }
-        };
-        if !own(&left) {
-            continue;
-        }
-        printer.info(&format!("an earlier run was interrupted; sweeping what {} left", left.task));
-        let done = if base_url == LOCAL {
-            sweep::clear(*left).map(|()| None)
-        } else {
-            sweep::sweep(api, *left, Duration::from_secs(10)).await.map(Some)
-        };
-        match done {
-            Ok(returned) if returned.as_ref().is_none_or(Return::is_complete) => {
-                let gone = returned.map(|r| r.gone).unwrap_or_default();
-                gone.iter().for_each(|thing| printer.info(&format!("deleted, and confirmed gone: {thing}")));
-            }
-            Ok(_) => printer.warn("what an earlier run left cannot be deleted now: hmask sweep"),
-            Err(e) => printer.warn(&e.to_string()),
-        }
-    }
-}
-
-/// The endpoint that the environment names, with its token.
-pub(super) fn openai(url: Option<&str>) -> Result<Endpoint> {
-    let no_token = || Error::new(ErrorKind::Key(format!("no access token: {TOKEN_VARIABLE} is not set")));
-    let token = std::env::var(TOKEN_VARIABLE).map(Zeroizing::new).map_err(|_| {
-        no_token().hint(format!("export {TOKEN_VARIABLE}=…")).hint("--to local \"SELECT …\" to try without a third party")
-    })?;
-    let base = std::env::var(BASE_URL_VARIABLE).ok().filter(|u| !u.is_empty()).unwrap_or_else(|| BASE_URL.into());
-    let mut endpoint = Endpoint::new(url.unwrap_or(&base), token)?;
-    for (variable, name) in HEADERS {
-        if let Ok(value) = std::env::var(variable) {
-            endpoint = endpoint.header(name.parse().map_err(|_| Error::usage("no header name"))?, value);
-        }
-    }
-    Ok(endpoint)
+    Run::new(task, &account, base_url, &process::host(), std::process::id(), sweep::now())
 }
 
 /// Masks the table into a file without a name: nothing is left of it, however this process ends.
-fn mask(args: &Table<'_>, accepted: Option<&Columns>, printer: &Printer) -> Result<Masked> {
+fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Result<Masked> {
     let originals = Arc::new(Originals::default());
     let witness = originals.clone();
-    let mut plan = Plan::new(args.how, args.form, args.key, args.run, printer)?;
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
     plan.pseudonymiser = plan.pseudonymiser.witnessed(Arc::new(move |values| witness.see(values)));
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
-    let source = Source::open(args.file, args.how.format.as_deref())?;
+    let source = Source::open(&args.file, args.table.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
     if matches!(format, Format::Ndjson | Format::Ipc) {
         return Err(
@@ -308,7 +199,7 @@ fn mask(args: &Table<'_>, accepted: Option<&Columns>, printer: &Printer) -> Resu
     }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;
-    let report = plan.mask(source, Compression::None, &mut file, args.run)?;
+    let report = plan.mask(source, Compression::None, &mut file, &args.run)?;
     say(&report, &name, printer);
     if report.columns.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
@@ -370,147 +261,5 @@ fn describe(event: &Event<'_>, masked: &Masked, printer: &Printer) {
         Event::Saved(saved) => printer.info(&format!("saved: {} ({} bytes)", saved.path.display(), saved.bytes)),
         Event::NotSaved(why) => printer.warn(why),
         Event::NotWanted(n) => printer.info(&format!("files that the answer made: {n}; --save-dir DIR keeps them")),
-    }
-}
-
-impl<T> Ended<'_, T> {
-    /// Says what came of it, writes the manifest and finds the exit code. What may be live outweighs every other failure.
-    ///
-    /// `shown` is what became of showing the answer, `code` the exit code where all went well.
-    ///
-    /// # Errors
-    /// Those of the disk.
-    pub(super) fn finish(
-        mut self,
-        show: impl FnOnce(&Result<T>) -> Result<()>,
-        code: impl FnOnce(&T) -> Result<ExitCode>,
-    ) -> Result<ExitCode> {
-        let printer = self.lending.printer;
-        let live = (!self.outcome.returned.is_complete()).then(|| self.live(printer.task()));
-        if let Some(live) = &live {
-            // Before anything that could wait for a reader.
-            printer.error(live);
-        }
-        let shown = show(&self.outcome.answer);
-        for thing in &self.outcome.returned.gone {
-            printer.info(&format!("deleted, and confirmed gone: {thing}"));
-        }
-        if let Some(error) = &self.outcome.returned.unwritten {
-            printer.error(error);
-        }
-        let written = self.lending.manifest.take().map_or(Ok(()), |staged| self.manifest(printer.task()).write(staged));
-        let answered = self.outcome.answer.as_ref().map_err(|e| (e, super::exit_code(e))).map(code);
-        let done = match answered {
-            Ok(code) => shown.and(written).and(code),
-            Err((error, code)) => {
-                printer.error(error);
-                [shown, written].into_iter().filter_map(Result::err).for_each(|e| printer.error(&e));
-                Ok(code)
-            }
-        };
-        match live {
-            None => done,
-            Some(live) => {
-                done.err().into_iter().for_each(|e| printer.error(&e));
-                Ok(super::exit_code(&live))
-            }
-        }
-    }
-
-    fn manifest(&self, task: &str) -> Manifest {
-        let Masked { cleared, input, report, form, key_id, scope } = &self.lending.masked;
-        let Outcome { answer, returned, granted } = &self.outcome;
-        let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
-        Manifest {
-            version: VERSION,
-            task: task.into(),
-            tool: concat!("hmask ", env!("CARGO_PKG_VERSION")).into(),
-            started: self.lending.started.to_string(),
-            ended: jiff::Timestamp::now().to_string(),
-            input: input.clone(),
-            output: FileFacts { name: None, bytes: cleared.bytes(), sha256: cleared.sha256() },
-            rows: report.rows,
-            columns: columns(report, form),
-            key_id: key_id.clone(),
-            scope: scope.clone(),
-            gate: cleared.checked().facts(),
-            loan: LoanFacts {
-                recipient: self.api.host(),
-                remote_name: file_name(task),
-                expiry_asked: EXPIRY,
-                expiry_granted: *granted,
-                answered: answer.is_ok(),
-                confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
-                may_be_live: left.chain(returned.unknown.clone()).collect(),
-                not_deletable: NOT_DELETABLE,
-            },
-        }
-    }
-
-    /// The error that names what may be live, and how to delete it by hand.
-    fn live(&self, task: &str) -> Error {
-        let returned = &self.outcome.returned;
-        let mut what: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
-        what.extend(returned.unknown.as_ref().map(|why| format!("perhaps something named hmask-{task} ({why})")));
-        let error = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.api.host(), what.join(", "))));
-        let error = error.hint("hmask sweep");
-        returned.left.iter().fold(error, |error, (thing, _)| {
-            let url = self.api.url(&thing.path());
-            error.hint(format!("curl -X DELETE -H \"Authorization: Bearer ${TOKEN_VARIABLE}\" {url}"))
-        })
-    }
-}
-
-/// The embedded endpoint, in builds that have it.
-#[cfg(feature = "analyse")]
-mod local {
-    use std::path::{Path, PathBuf};
-
-    use hmask::Result;
-    use hmask::remote::client::Endpoint;
-    use hmask::remote::sandbox::Sandbox;
-    use zeroize::Zeroizing;
-
-    pub(super) fn folder(task: &str) -> PathBuf {
-        Sandbox::folder(task)
-    }
-
-    pub(super) async fn start(folder: &Path) -> Result<Sandbox> {
-        Sandbox::start((std::net::Ipv4Addr::LOCALHOST, 0).into(), None, folder).await
-    }
-
-    pub(super) fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
-        Endpoint::new(sandbox.base_url(), Zeroizing::new(sandbox.api_key().to_owned()))
-    }
-
-    pub(super) async fn stop(sandbox: Sandbox) {
-        sandbox.stop().await;
-    }
-}
-
-#[cfg(not(feature = "analyse"))]
-#[expect(clippy::unused_async, reason = "the same calls as in builds that have it")]
-mod local {
-    use std::path::{Path, PathBuf};
-
-    use hmask::remote::client::Endpoint;
-    use hmask::{Error, Result};
-
-    pub(super) enum Sandbox {}
-
-    pub(super) fn folder(task: &str) -> PathBuf {
-        std::env::temp_dir().join(task)
-    }
-
-    pub(super) async fn start(_: &Path) -> Result<Sandbox> {
-        std::future::ready(Err(Error::usage("this build has no embedded endpoint (feature analyse)"))).await
-    }
-
-    pub(super) fn endpoint(sandbox: &Sandbox) -> Result<Endpoint> {
-        match *sandbox {}
-    }
-
-    pub(super) async fn stop(sandbox: Sandbox) {
-        match sandbox {}
     }
 }

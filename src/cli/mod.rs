@@ -5,6 +5,8 @@
 mod args;
 mod ask;
 mod check;
+mod ended;
+mod endpoint;
 mod folder;
 mod io;
 mod key;

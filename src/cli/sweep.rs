@@ -1,21 +1,27 @@
 //! `hmask sweep`: deletes whatever interrupted runs left, here or there.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use hmask::remote::client::Endpoint;
-use hmask::remote::journal::{self, Found, Left};
+use hmask::remote::journal::{self, Found, Left, Run};
 use hmask::remote::lease::Return;
+use hmask::remote::openai::OpenAi;
 use hmask::remote::sweep;
 use hmask::{Error, ErrorKind, Result};
 
-use super::args::{SweepArgs, To};
-use super::lending::{self, LOCAL};
+use super::args::{StateArgs, SweepArgs, To};
+use super::endpoint;
 use super::print::Printer;
 use super::process;
 
+/// What a journal says of a run whose endpoint ended with it.
+pub(super) const LOCAL: &str = "local";
+/// How long the sweep before a loan may try the deletion of one thing.
+const BEFORE_A_LOAN: Duration = Duration::from_secs(10);
 /// How long a small request may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -27,7 +33,7 @@ pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
     let (mut found, mut unreadable) = (Vec::new(), 0);
-    for run in journal::all(&lending::state_folder(&args.state)?)? {
+    for run in journal::all(&state_folder(&args.state)?)? {
         match run {
             Found::Alive(task) => printer.info(&format!("{task} is still at work")),
             Found::Unreadable(error) => {
@@ -63,7 +69,7 @@ fn wanted(args: &SweepArgs, left: &Left, printer: &Printer) -> bool {
         printer.info(&format!("{} is a run of {}; --all-hosts takes it, too", left.task, run.host));
         return false;
     }
-    args.older_than.is_none_or(|age| lending::now().saturating_sub(left.time()) >= age.as_secs())
+    args.older_than.is_none_or(|age| now().saturating_sub(left.time()) >= age.as_secs())
 }
 
 fn would(left: &Left) -> String {
@@ -84,12 +90,12 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         return Ok(());
     }
     let endpoint: Option<Endpoint> = match &base_url {
-        Some(url) => Some(lending::openai(Some(url))?),
-        None => lending::endpoint(&args.to)?,
+        Some(url) => Some(endpoint::openai(Some(url))?),
+        None => endpoint::endpoint(&args.to)?,
     };
     let Some(endpoint) = endpoint else { unreachable!("the embedded endpoint was dealt with above") };
-    let api = lending::api(endpoint, PATIENCE, printer)?;
-    if left.run.as_ref().is_some_and(|run| !lending::is_of(&api, run)) {
+    let api = endpoint::api(endpoint, PATIENCE, printer)?;
+    if left.run.as_ref().is_some_and(|run| !is_of(&api, run)) {
         let what = format!("{task} was lent with another access token, organisation or project than the environment names now");
         return Err(Error::new(ErrorKind::Live(what)).hint("export OPENAI_API_KEY=…"));
     }
@@ -104,4 +110,64 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         return Ok(());
     }
     Err(Error::new(ErrorKind::Live(format!("may still be live at {}: {}", api.host(), why.join(", ")))))
+}
+
+/// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.
+fn is_of(api: &OpenAi, run: &Run) -> bool {
+    run.base_url == LOCAL || run.account == api.client().account(&run.task)
+}
+
+/// Gives back what earlier runs of this machine and endpoint left. A failure is said, and keeps nobody from lending.
+pub(super) async fn own(state: &Path, base_url: &str, api: &OpenAi, printer: &Printer) {
+    let host = process::host();
+    let is_own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url && is_of(api, r));
+    let found = journal::all(state).unwrap_or_else(|e| {
+        printer.warn(&e.to_string());
+        Vec::new()
+    });
+    for found in found {
+        let left = match found {
+            Found::Left(left) => left,
+            Found::Alive(_) => continue,
+            Found::Unreadable(error) => {
+                printer.warn(&error.to_string());
+                continue;
+            }
+        };
+        if !is_own(&left) {
+            continue;
+        }
+        printer.info(&format!("an earlier run was interrupted; sweeping what {} left", left.task));
+        let done = if base_url == LOCAL {
+            sweep::clear(*left).map(|()| None)
+        } else {
+            sweep::sweep(api, *left, BEFORE_A_LOAN).await.map(Some)
+        };
+        match done {
+            Ok(returned) if returned.as_ref().is_none_or(Return::is_complete) => {
+                let gone = returned.map(|r| r.gone).unwrap_or_default();
+                gone.iter().for_each(|thing| printer.info(&format!("deleted, and confirmed gone: {thing}")));
+            }
+            Ok(_) => printer.warn("what an earlier run left cannot be deleted now: hmask sweep"),
+            Err(e) => printer.warn(&e.to_string()),
+        }
+    }
+}
+
+/// Where the journals are.
+///
+/// # Errors
+/// An environment that names no home.
+pub(super) fn state_folder(args: &StateArgs) -> Result<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let state = || absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|h| h.join(".local/state")));
+    args.state_dir
+        .clone()
+        .or_else(|| state().map(|s| s.join("hmask")))
+        .ok_or_else(|| Error::usage("no folder for the journal: neither XDG_STATE_HOME nor HOME is set").hint("--state-dir DIR"))
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    jiff::Timestamp::now().as_second().try_into().unwrap_or(0)
 }

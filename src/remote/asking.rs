@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::lease::{Lease, Thing, container_name};
+use super::lease::Lease;
 use super::loan::{Event, Loan, TRIES, pause};
 use super::openai::{CallError, ContainerFile, ContainerOptions, FileObject, Question, Response, Status};
 use super::save::{Folder, Saved};
+use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 
 /// What is to be asked about what is lent.

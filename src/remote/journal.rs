@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::lease::Thing;
+use super::thing::Thing;
 use crate::error::{Error, Result};
 
 /// Version of the lines' form.

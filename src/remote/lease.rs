@@ -1,26 +1,12 @@
 //! What is lent, and its return: everything that a run makes remotely is noted here, deleted, and looked for again.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::client::{Answer, Failure};
+use super::client::Failure;
 use super::journal::{Journal, Left};
-use super::openai::{CallError, OpenAi, container_path, file_path, response_path};
+use super::openai::{CallError, OpenAi};
+use super::thing::{Thing, container_name, file_name};
 use crate::error::Error;
-
-/// Something of ours on the other side.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Thing {
-    /// An upload.
-    File(String),
-    /// A container and all that is in it.
-    Container(String),
-    /// A stored response.
-    Response(String),
-}
 
 /// All that a run has lent.
 pub struct Lease<'a> {
@@ -53,16 +39,6 @@ pub struct Return {
     pub unwritten: Option<Error>,
     /// The journal, until [`Return::close`].
     journal: Option<Journal>,
-}
-
-/// The name of a run's upload: neutral, and how its orphan is found.
-pub fn file_name(task: &str) -> String {
-    format!("hmask-{task}.csv")
-}
-
-/// The name of a run's container.
-pub fn container_name(task: &str) -> String {
-    format!("hmask-{task}")
 }
 
 /// The pauses before each look for what a request of unknown outcome may have made.
@@ -274,45 +250,6 @@ enum Deletion {
     Answered,
     /// It is said to be deleted, and was still there.
     SeenAfterwards,
-}
-
-impl Thing {
-    /// Where it stands, below the base URL.
-    pub fn path(&self) -> String {
-        match self {
-            Self::File(id) => file_path(id),
-            Self::Container(id) => container_path(id),
-            Self::Response(id) => response_path(id),
-        }
-    }
-
-    /// Whether its id can be one: a path of its own, and not that of a list.
-    pub fn is_named(&self) -> bool {
-        let (Self::File(id) | Self::Container(id) | Self::Response(id)) = self;
-        !id.is_empty() && !id.starts_with('.')
-    }
-
-    /// Whether an answer says that the thing does not exist: 404; for a container also that it is expired or deleted.
-    fn is_gone(&self, answer: &Answer) -> bool {
-        if answer.status == 404 {
-            return true;
-        }
-        let Self::Container(_) = self else { return false };
-        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let expired = body["error"]["message"].as_str().is_some_and(|m| m.contains("Container is expired"));
-        let over = matches!(body["status"].as_str(), Some("expired" | "deleted"));
-        answer.status == 400 && expired || answer.is_success() && over
-    }
-}
-
-impl fmt::Display for Thing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(id) => write!(f, "upload {id}"),
-            Self::Container(id) => write!(f, "container {id}"),
-            Self::Response(id) => write!(f, "response {id}"),
-        }
-    }
 }
 
 impl Return {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::journal::Journal;
-use super::lease::{Lease, Return, Thing, file_name};
+use super::lease::{Lease, Return};
 use super::openai::{CallError, EXPIRY, FileObject, OpenAi};
 use super::save::Saved;
+use super::thing::{Thing, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::Cleared;
 

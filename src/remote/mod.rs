@@ -1,4 +1,4 @@
-//! Everything that talks to a network: [`client`] sends and limits, [`openai`] knows the API, [`lease`] gives back what was lent,
+//! Everything that talks to a network: [`client`] sends and limits, [`openai`] knows the API, [`thing`] is what was lent, [`lease`] gives it back,
 //! [`journal`] writes it down, [`loan`] goes the way from upload to deletion, [`asking`] uses what is lent, [`sweep`] gives back what dead runs left, [`save`] keeps outputs, [`sandbox`] is an endpoint of one's own.
 
 pub mod asking;
@@ -11,3 +11,4 @@ pub mod openai;
 pub mod sandbox;
 pub mod save;
 pub mod sweep;
+pub mod thing;

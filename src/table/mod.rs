@@ -5,6 +5,7 @@ pub mod compress;
 pub mod csv;
 pub mod export;
 pub mod ipc;
+mod metadata;
 pub mod ndjson;
 pub mod parquet;
 mod text;

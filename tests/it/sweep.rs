@@ -81,7 +81,7 @@ fn a_run_on_the_embedded_endpoint_leaves_no_folder_once_swept() {
 }
 
 #[test]
-fn a_journal_cut_at_any_byte_is_enough_for_a_sweep() {
+fn a_journal_that_was_cut_is_enough_for_a_sweep() {
     let server = Server::start(rules([]));
     let (mut places, mut at) = (Vec::new(), 0);
     loop {

@@ -9,7 +9,8 @@ use arrow_ipc as fb;
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
 use super::message::Message;
-use super::schema::{self, Field, Layout, StringType};
+use super::remade;
+use super::schema::{Field, Layout, StringType};
 use super::values;
 use crate::error::{Error, Result};
 use crate::mask::Pseudonymiser;
@@ -99,7 +100,7 @@ impl Rewrite<'_> {
                 fb::DictionaryBatch::create(&mut fbb, &args).as_union_value()
             }
         };
-        let custom_metadata = schema::copy_metadata(&mut fbb, header.custom_metadata(), false);
+        let custom_metadata = remade::copy_metadata(&mut fbb, header.custom_metadata(), false);
         let args = fb::MessageArgs {
             version: header.version(),
             header_type: header.header_type(),

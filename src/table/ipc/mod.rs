@@ -1,11 +1,13 @@
 //! Arrow IPC, file and stream: buffers that are not masked are copied as they are, masked leaves become strings.
 //!
-//! `message` reads and writes messages, `schema` says where the leaves are and what they mean, `batch` takes a batch apart and puts
+//! `message` reads and writes messages, `schema` says where the leaves are and what they mean, `remade` writes it with
+//! masked leaves as strings, `batch` takes a batch apart and puts
 //! it together again (`values` below it). A file is a stream between a mark and a footer, so both are read from front to back: pipes
 //! will do, and memory holds a few batches at a time.
 
 mod batch;
 mod message;
+mod remade;
 mod schema;
 mod values;
 
@@ -18,7 +20,7 @@ use flatbuffers::FlatBufferBuilder;
 use message::{CONTINUATION, Message, Messages};
 use schema::{Field, Tree};
 
-use super::{ColumnReport, Job, TableReport};
+use super::{ColumnReport, Job, TableReport, metadata};
 use crate::error::{Error, Result};
 use crate::pipeline;
 use crate::policy::{Missing, quote_path};
@@ -64,7 +66,8 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
         .map(|i| ColumnReport { name: names[*i].clone(), number: tree.candidates[*i].number, ..ColumnReport::default() })
         .collect();
     let mut sink = Sink { output, at: 0, dictionaries: Vec::new(), batches: Vec::new() };
-    let mut report = TableReport { columns, missing: resolved.missing, ..TableReport::default() };
+    let told = schema::metadata(schema.custom_metadata()).filter_map(|(k, v)| metadata::warning(k.as_bytes(), v.as_bytes()));
+    let mut report = TableReport { columns, missing: resolved.missing, warnings: told.collect(), ..TableReport::default() };
     if is_file {
         sink.write(&FILE_START)?;
     }
@@ -149,8 +152,8 @@ fn remade_schema(first: &Message, tree: &Tree, masked: &[usize]) -> Result<Messa
     let header = first.header()?;
     let schema = header.header_as_schema().ok_or_else(|| Error::malformed("the stream does not begin with a schema"))?;
     let mut fbb = FlatBufferBuilder::new();
-    let schema = schema::copy(&mut fbb, schema, tree, masked)?;
-    let custom_metadata = schema::copy_metadata(&mut fbb, header.custom_metadata(), false);
+    let schema = remade::copy(&mut fbb, schema, tree, masked)?;
+    let custom_metadata = remade::copy_metadata(&mut fbb, header.custom_metadata(), false);
     let args = fb::MessageArgs {
         version: header.version(),
         header_type: fb::MessageHeader::Schema,
@@ -225,10 +228,10 @@ impl Sink<'_> {
         let mut fbb = FlatBufferBuilder::new();
         let args = fb::FooterArgs {
             version: footer.version(),
-            schema: Some(schema::copy(&mut fbb, schema, tree, masked)?),
+            schema: Some(remade::copy(&mut fbb, schema, tree, masked)?),
             dictionaries: Some(fbb.create_vector(&self.dictionaries)),
             recordBatches: Some(fbb.create_vector(&self.batches)),
-            custom_metadata: schema::copy_metadata(&mut fbb, footer.custom_metadata(), false),
+            custom_metadata: remade::copy_metadata(&mut fbb, footer.custom_metadata(), false),
         };
         let root = fb::Footer::create(&mut fbb, &args);
         fbb.finish(root, None);

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::policy::LIST_STEP;
+use crate::table::metadata::says_what_it_was;
 
 /// The key of the metadata.
 pub(super) const KEY: &[u8] = b"ARROW:schema";
@@ -40,8 +41,6 @@ fn mask_field(field: &FieldRef, paths: &[&[String]]) -> FieldRef {
     let data_type = mask_type(field.data_type(), paths);
     let mut masked = Field::clone(field).with_data_type(data_type);
     if paths.iter().any(|p| p.is_empty()) {
-        // An extension type (UUID, JSON, …) says what a string is not; polars lists all values of an Enum.
-        let says_what_it_was = |k: &str| k.starts_with("ARROW:extension:") || k.starts_with("_PL_ENUM");
         let metadata = field.metadata().iter().filter(|(k, _)| !says_what_it_was(k));
         let metadata: HashMap<String, String> = metadata.map(|(k, v)| (k.clone(), v.clone())).collect();
         masked = masked.with_metadata(metadata);

@@ -242,13 +242,8 @@ impl Footer {
             });
         }
         for entry in self.metadata.structs(file::KEY_VALUES) {
-            let Some(key) = entry.binary(1) else { continue };
-            // Spark's attributes list the labels of an index, Hugging Face's features those of a class, GeoParquet's a box, pandas' range
-            // index its bounds, which may be numbers of persons.
-            let telling: [&[u8]; 3] = [b"org.apache.spark.sql.parquet.row.metadata", b"huggingface", b"geo"];
-            if telling.contains(&key) || key == b"pandas" && entry.binary(2).is_some_and(has_range) {
-                warnings.push(format!("the metadata {} was kept; it can list values", String::from_utf8_lossy(key)));
-            }
+            let told = entry.binary(1).and_then(|key| crate::table::metadata::warning(key, entry.binary(2).unwrap_or_default()));
+            warnings.extend(told);
         }
         if lost {
             warnings.push("the Arrow schema in the metadata does not read and was left out".into());
@@ -271,13 +266,6 @@ impl Footer {
         out.extend_from_slice(MAGIC);
         Ok(out)
     }
-}
-
-/// Whether pandas' metadata describe an index by bounds other than those of a mere count.
-fn has_range(metadata: &[u8]) -> bool {
-    let metadata: serde_json::Value = serde_json::from_slice(metadata).unwrap_or_default();
-    let indexes = metadata["index_columns"].as_array().into_iter().flatten();
-    indexes.filter(|i| i["kind"] == "range").any(|i| i["start"] != 0 || i["step"] != 1 || !i["name"].is_null())
 }
 
 /// The chunk metadata of a column in a row group.
@@ -303,19 +291,5 @@ pub(super) fn cut_sorting(group: &mut Struct, masked: &[usize]) {
     sorting.truncate(keep);
     if sorting.is_empty() {
         group.remove(group::SORTING_COLUMNS);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_of_an_index_of_pandas_are_seen() {
-        let index = |i: &str| format!("{{\"index_columns\": [{i}], \"columns\": []}}");
-        let range = "{\"kind\": \"range\", \"name\": null, \"start\": 0, \"stop\": 3, \"step\": 1}";
-        assert!(!has_range(index(range).as_bytes()) && !has_range(index("\"id\"").as_bytes()) && !has_range(b"{"));
-        assert!(has_range(index(&range.replace("0,", "4711001,")).as_bytes()));
-        assert!(has_range(index(&range.replace("null", "\"id\"")).as_bytes()));
     }
 }

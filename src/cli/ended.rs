@@ -1,0 +1,107 @@
+//! The end of a loan: what is said, the manifest, the exit code.
+
+use std::process::ExitCode;
+
+use hmask::remote::loan::Outcome;
+use hmask::remote::openai::{EXPIRY, OpenAi};
+use hmask::remote::thing::file_name;
+use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
+use hmask::{Error, ErrorKind, Result};
+
+use super::key::TOKEN_VARIABLE;
+use super::lending::{Lending, Masked};
+
+/// A loan that is over, one way or another.
+pub(super) struct Ended<'a, T> {
+    pub lending: Lending<'a>,
+    pub outcome: Outcome<T>,
+    pub api: OpenAi,
+}
+
+impl<T> Ended<'_, T> {
+    /// Says what came of it, writes the manifest and finds the exit code. What may be live outweighs every other failure.
+    ///
+    /// `show` shows the answer, or what was said instead; `code` is the exit code where all went well.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(super) fn finish(
+        mut self,
+        show: impl FnOnce(&Result<T>) -> Result<()>,
+        code: impl FnOnce(&T) -> Result<ExitCode>,
+    ) -> Result<ExitCode> {
+        let printer = self.lending.printer;
+        let live = (!self.outcome.returned.is_complete()).then(|| self.live(printer.task()));
+        if let Some(live) = &live {
+            // Before anything that could wait for a reader.
+            printer.error(live);
+        }
+        let shown = show(&self.outcome.answer);
+        for thing in &self.outcome.returned.gone {
+            printer.info(&format!("deleted, and confirmed gone: {thing}"));
+        }
+        if let Some(error) = &self.outcome.returned.unwritten {
+            printer.error(error);
+        }
+        let written = self.lending.manifest.take().map_or(Ok(()), |staged| self.manifest(printer.task()).write(staged));
+        let answered = self.outcome.answer.as_ref().map_err(|e| (e, super::exit_code(e))).map(code);
+        let done = match answered {
+            Ok(code) => shown.and(written).and(code),
+            Err((error, code)) => {
+                printer.error(error);
+                [shown, written].into_iter().filter_map(Result::err).for_each(|e| printer.error(&e));
+                Ok(code)
+            }
+        };
+        match live {
+            None => done,
+            Some(live) => {
+                done.err().into_iter().for_each(|e| printer.error(&e));
+                Ok(super::exit_code(&live))
+            }
+        }
+    }
+
+    fn manifest(&self, task: &str) -> Manifest {
+        let Masked { cleared, input, report, form, key_id, scope } = &self.lending.masked;
+        let Outcome { answer, returned, granted } = &self.outcome;
+        let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
+        Manifest {
+            version: VERSION,
+            task: task.into(),
+            tool: concat!("hmask ", env!("CARGO_PKG_VERSION")).into(),
+            started: self.lending.started.to_string(),
+            ended: jiff::Timestamp::now().to_string(),
+            input: input.clone(),
+            output: FileFacts { name: None, bytes: cleared.bytes(), sha256: cleared.sha256() },
+            rows: report.rows,
+            columns: columns(report, form),
+            key_id: key_id.clone(),
+            scope: scope.clone(),
+            gate: cleared.checked().facts(),
+            loan: LoanFacts {
+                recipient: self.api.host(),
+                remote_name: file_name(task),
+                expiry_asked: EXPIRY,
+                expiry_granted: *granted,
+                answered: answer.is_ok(),
+                confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
+                may_be_live: left.chain(returned.unknown.clone()).collect(),
+                not_deletable: NOT_DELETABLE,
+            },
+        }
+    }
+
+    /// The error that names what may be live, and how to delete it by hand.
+    fn live(&self, task: &str) -> Error {
+        let returned = &self.outcome.returned;
+        let mut what: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
+        what.extend(returned.unknown.as_ref().map(|why| format!("perhaps something named hmask-{task} ({why})")));
+        let error = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.api.host(), what.join(", "))));
+        let error = error.hint("hmask sweep");
+        returned.left.iter().fold(error, |error, (thing, _)| {
+            let url = self.api.url(&thing.path());
+            error.hint(format!("curl -X DELETE -H \"Authorization: Bearer ${TOKEN_VARIABLE}\" {url}"))
+        })
+    }
+}
