@@ -26,11 +26,12 @@
 //! ```
 //! use hmask::table::csv::{self, CsvOptions};
 //! use hmask::table::Job;
-//! use hmask::{Columns, Form, Key, Pseudonymiser, Scope};
+//! use hmask::{Columns, Form, Key, Pseudonymiser, Rules, Scope};
 //!
 //! let key = Key::new("0123456789abcdef".repeat(4).into_bytes())?;
 //! let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
-//! let job = Job { columns: &Columns::parse("id")?, pseudonymiser: &mask, workers: 2, progress: &|_| {} };
+//! let rules = Rules::pseudonyms(Columns::parse("id")?, mask);
+//! let job = Job { rules: &rules, workers: 2, progress: &|_| {} };
 //! let mut out = Vec::new();
 //! csv::mask(&mut "id;city\n007;Nîmes\n".as_bytes(), &mut out, &job, &CsvOptions::default())?;
 //! assert_eq!(out, "id;city\n676956ddd7e64da5;Nîmes\n".as_bytes());
@@ -51,4 +52,4 @@ pub mod table;
 
 pub use error::{Error, ErrorKind, Position, Result};
 pub use mask::{Form, Key, KeyId, Pseudonymiser, Scope};
-pub use policy::{Columns, Missing};
+pub use policy::{Columns, Missing, Policy, Rules};

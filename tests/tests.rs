@@ -13,6 +13,7 @@ mod it {
     mod leaks;
     mod mask;
     mod parquet;
+    mod policy;
     mod secrets;
     mod sweep;
     mod vectors;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hmask::Columns;
+use hmask::{Columns, Rules};
 use hmask::table::Job;
 use hmask::table::csv::{self, CsvOptions};
 use libfuzzer_sys::fuzz_target;
@@ -10,10 +10,10 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let [chunk, text @ ..] = data else { return };
     let pseudonymiser = hmask_fuzz::pseudonymiser();
-    let columns = Columns::parse("#1").unwrap();
+    let rules = Rules::pseudonyms(Columns::parse("#1").unwrap(), hmask_fuzz::pseudonymiser());
     let mask = |chunk: usize, workers: usize| {
         let options = CsvOptions { delimiter: Some(b','), chunk, ..CsvOptions::default() };
-        let job = Job { columns: &columns, pseudonymiser: &pseudonymiser, workers, progress: &|_| {} };
+        let job = Job { rules: &rules, workers, progress: &|_| {} };
         let mut out = Vec::new();
         csv::mask(&mut &text[..], &mut out, &job, &options).ok().map(|_| out)
     };

@@ -1,7 +1,7 @@
 //! What all fuzz targets need: a job under a fixed key.
 
 use hmask::table::Job;
-use hmask::{Columns, Form, Key, Pseudonymiser, Scope};
+use hmask::{Columns, Form, Key, Pseudonymiser, Rules, Scope};
 
 /// A pseudonymiser of the key of docs/spec.md.
 pub fn pseudonymiser() -> Pseudonymiser {
@@ -11,6 +11,6 @@ pub fn pseudonymiser() -> Pseudonymiser {
 
 /// Runs `mask` with a job for these columns, on one thread.
 pub fn with_job<T>(columns: &str, mask: impl FnOnce(&Job<'_>) -> T) -> T {
-    let (pseudonymiser, columns) = (pseudonymiser(), Columns::parse(columns).unwrap());
-    mask(&Job { columns: &columns, pseudonymiser: &pseudonymiser, workers: 1, progress: &|_| {} })
+    let rules = Rules::pseudonyms(Columns::parse(columns).unwrap(), pseudonymiser());
+    mask(&Job { rules: &rules, workers: 1, progress: &|_| {} })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hmask::table::TextEncoding;
 use hmask::table::csv::{CsvOptions, Ragged};
-use hmask::{Columns, Error, Form, Missing, Result};
+use hmask::{Columns, Error, Missing, Result};
 
 /// Pseudonymise a table with keyed HMAC-SHA256, lend it for an hour, prove that it is gone.
 #[derive(Parser)]
@@ -296,7 +296,13 @@ pub(super) struct SandboxArgs {
 pub(super) struct TableArgs {
     /// Columns to mask, comma separated: names, #N, globs, paths such as contact.email and phones[]
     #[arg(long, short, value_name = "COLS")]
-    pub columns: String,
+    pub columns: Option<String>,
+    /// Policy that says what becomes of which column [default without -c: hmask.toml beside the input, or in a folder above it]
+    #[arg(long, short, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Leave out all columns but these, masked or not
+    #[arg(long, value_name = "COLS")]
+    pub keep: Option<String>,
     /// A listed column that the table does not have
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub missing: MissingArg,
@@ -358,23 +364,22 @@ pub(super) enum RaggedArg {
 #[derive(Args)]
 #[command(next_help_heading = "Pseudonym")]
 pub(super) struct FormArgs {
-    /// Hex digits: 16 to 64, even
-    #[arg(long, default_value_t = 16, value_name = "N")]
-    pub length: usize,
+    /// Hex digits: 16 to 64, even [default: 16]
+    #[arg(long, value_name = "N")]
+    pub length: Option<usize>,
     /// Text before the digits; p_ keeps spreadsheets from reading a number
-    #[arg(long, default_value = "", value_name = "TEXT")]
-    pub prefix: String,
-    /// Where the same value has the same pseudonym: stable, upload, recipient:NAME, project:NAME
-    #[arg(long, default_value = "stable", value_name = "SCOPE")]
-    pub scope: String,
-    /// Empty values: keep them, or hash the empty text
-    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
-    pub empty: EmptyArg,
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+    /// Where the same value has the same pseudonym: stable, upload, recipient:NAME, project:NAME [default: stable]
+    #[arg(long, value_name = "SCOPE")]
+    pub scope: Option<String>,
+    /// Empty values: keep them, or hash the empty text [default: keep]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub empty: Option<EmptyArg>,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum EmptyArg {
-    #[default]
     Keep,
     Hash,
 }
@@ -422,9 +427,9 @@ pub(super) enum ProgressArg {
 }
 
 impl TableArgs {
-    /// The columns.
-    pub(super) fn columns(&self) -> Result<Columns> {
-        Columns::parse(&self.columns)
+    /// The columns to mask, if they are named.
+    pub(super) fn columns(&self) -> Result<Option<Columns>> {
+        self.columns.as_deref().map(Columns::parse).transpose()
     }
 
     /// How to read a CSV.
@@ -457,13 +462,6 @@ impl TableArgs {
     /// Whether the table is written as few readers expect it.
     pub(super) fn has_own_dialect(&self) -> bool {
         self.no_header || self.quote != "\"" || self.escape.is_some() || self.comment.is_some()
-    }
-}
-
-impl FormArgs {
-    /// The form of the pseudonyms.
-    pub(super) fn form(&self) -> Result<Form> {
-        Form::new(self.length, &self.prefix, self.empty == EmptyArg::Hash)
     }
 }
 

@@ -10,7 +10,7 @@ use hmask::gate::leaks::{Finding, Scan};
 use hmask::gate::originals::Originals;
 use hmask::table::compress::{self, Compression};
 use hmask::table::{self, Format, Input, Job, TextEncoding, TextLayout, csv, export};
-use hmask::{Error, Form, Key, Pseudonymiser, Result, Scope, pipeline};
+use hmask::{Error, Form, Key, Pseudonymiser, Result, Rules, Scope, pipeline};
 
 use super::args::CheckArgs;
 use super::io::{Source, progress};
@@ -36,7 +36,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode> {
 
 /// Masks the source into nothing, under a key that nobody knows: what matters is which values it sees.
 fn read_originals(args: &CheckArgs, originals: &Arc<Originals>) -> Result<()> {
-    let (columns, options) = (args.table.columns()?, args.table.csv_options()?);
+    let columns = args.table.columns()?.ok_or_else(|| Error::usage("no columns are named").hint("-c COLS"))?;
+    let options = args.table.csv_options()?;
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|e| Error::io("the system gives no random bytes", std::io::Error::other(e)))?;
     let witness = originals.clone();
@@ -46,7 +47,8 @@ fn read_originals(args: &CheckArgs, originals: &Arc<Originals>) -> Result<()> {
     let bar = progress(args.run.progress, source.size);
     let advance = |n| bar.inc(n);
     let workers = pipeline::workers(args.run.threads.map(usize::from));
-    let job = Job { columns: &columns, pseudonymiser: &pseudonymiser, workers, progress: &advance };
+    let rules = Rules::pseudonyms(columns, pseudonymiser);
+    let job = Job { rules: &rules, workers, progress: &advance };
     let done = table::mask(source.input, &mut std::io::sink(), source.format, Compression::None, &job, &options);
     bar.finish_and_clear();
     done.map(drop).map_err(|e| e.in_file(&args.from))

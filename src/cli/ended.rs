@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use hmask::remote::loan::Outcome;
 use hmask::remote::openai::{EXPIRY, OpenAi};
 use hmask::remote::thing::file_name;
-use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, columns};
+use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, unicode};
 use hmask::{Error, ErrorKind, Result};
 
 use super::key::TOKEN_VARIABLE;
@@ -63,7 +63,7 @@ impl<T> Ended<'_, T> {
     }
 
     fn manifest(&self, task: &str) -> Manifest {
-        let Masked { cleared, input, report, form, key_id, scope } = &self.lending.masked;
+        let Masked { cleared, input, report, columns, key_id, scope, policy, recipient, purpose, .. } = &self.lending.masked;
         let Outcome { answer, returned, granted } = &self.outcome;
         let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
         Manifest {
@@ -75,11 +75,18 @@ impl<T> Ended<'_, T> {
             input: input.clone(),
             output: FileFacts { name: None, bytes: cleared.bytes(), sha256: cleared.sha256() },
             rows: report.rows,
-            columns: columns(report, form),
+            columns: columns.clone(),
+            dropped: report.dropped.clone(),
+            kept: report.kept.clone(),
+            unicode: unicode(),
             key_id: key_id.clone(),
             scope: scope.clone(),
-            gate: cleared.checked().facts(),
-            loan: LoanFacts {
+            filter: None,
+            policy: policy.clone(),
+            recipient: recipient.clone(),
+            purpose: purpose.clone(),
+            gate: Some(cleared.checked().facts()),
+            loan: Some(LoanFacts {
                 recipient: self.api.host(),
                 remote_name: file_name(task),
                 expiry_asked: EXPIRY,
@@ -87,8 +94,8 @@ impl<T> Ended<'_, T> {
                 answered: answer.is_ok(),
                 confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
                 may_be_live: left.chain(returned.unknown.clone()).collect(),
-                not_deletable: NOT_DELETABLE,
-            },
+                not_deletable: NOT_DELETABLE.into(),
+            }),
         }
     }
 

@@ -6,13 +6,15 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
+use hmask::mask::Treatment;
 use hmask::output::{Existing, Staged, StagedFolder};
 use hmask::table::{ColumnReport, Format, TableReport};
-use hmask::{Columns, Error, ErrorKind, Result};
+use hmask::{Error, Result, Rules};
 
 use super::args::{MaskArgs, OthersArg};
 use super::io::{Source, same_file};
-use super::mask::{Plan, say};
+use super::mask::say;
+use super::plan::Plan;
 use super::print::Printer;
 
 /// The partition of rows without a value.
@@ -37,16 +39,17 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
     if same_file(target, folder) || lies_within(target, folder) {
         return Err(Error::usage("the output lies within the input").hint("-o OTHER"));
     }
-    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, folder, printer)?;
     let mut files = Vec::new();
     walk(folder, Path::new(""), &mut files)?;
     files.sort();
-    let partitions = Partitions::of(&files, &plan.columns, args.mask_partitions)?;
+    let partitions = Partitions::of(&files, &plan.rules, args.mask_partitions)?;
     let work = sort_out(&files, args, printer)?;
     if work.is_empty() {
         return Err(Error::usage(format!("{} holds no table", folder.display())));
     }
-    let (all, apart) = (plan.columns.clone(), plan.columns.clone().without(&partitions.masked));
+    // A partition's column is in the files of some writers, too. Where it is not, there is one column less to mask.
+    plan.rules = plan.rules.optional(&partitions.masked);
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     let staged = StagedFolder::create(target, existing)?;
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
@@ -56,27 +59,14 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
             continue;
         }
         let input = folder.join(file);
-        let renamed = partitions.renamed(file, &plan);
+        let renamed = partitions.renamed(file, &plan)?;
         if lies_within(&target.join(&renamed), folder) {
             return Err(Error::usage("the output lies within the input").hint("-o OTHER"));
         }
         let output = staged.path(&renamed)?;
         let report = match fate {
             Fate::Copy => None,
-            Fate::Mask => {
-                plan.columns.clone_from(&all);
-                match write(&input, &output, &plan, args) {
-                    // A partition's column is in the files of some writers, too. Where it is not, there is one column less to mask.
-                    Err(e) if matches!(e.kind(), ErrorKind::NoColumn(_)) && !partitions.masked.is_empty() => match &apart {
-                        None => None,
-                        Some(apart) => {
-                            plan.columns.clone_from(apart);
-                            Some(write(&input, &output, &plan, args)?)
-                        }
-                    },
-                    done => Some(done?),
-                }
-            }
+            Fate::Mask => Some(write(&input, &output, &plan, args)?),
         };
         let Some(report) = report else {
             let failed = |e| Error::io(format!("cannot copy {}", input.display()), e);
@@ -175,11 +165,17 @@ struct Partitions {
 impl Partitions {
     /// # Errors
     /// A wanted column whose values are names of folders, unless these may be renamed.
-    fn of(files: &[PathBuf], columns: &Columns, rename: bool) -> Result<Self> {
+    fn of(files: &[PathBuf], rules: &Rules, rename: bool) -> Result<Self> {
         let mut keys: Vec<String> = files.iter().flat_map(|f| f.parent().into_iter().flat_map(steps)).map(|(k, _)| k).collect();
         keys.sort();
         keys.dedup();
-        let masked: Vec<String> = keys.into_iter().filter(|k| columns.names_alone(k)).collect();
+        let is_kept = |rule: usize| matches!(rules.treatment(rule), Treatment::Keep);
+        let masked: Vec<String> = keys.into_iter().filter(|k| rules.naming(k).is_some_and(|rule| !is_kept(rule))).collect();
+        for key in &masked {
+            if !rules.naming(key).is_some_and(|rule| matches!(rules.treatment(rule), Treatment::Pseudonym(_))) {
+                return Err(Error::unsupported(format!("folders of column {key} can bear pseudonyms, and nothing else")));
+            }
+        }
         match masked.first().filter(|_| !rename) {
             None => Ok(Self { masked }),
             Some(key) => {
@@ -189,17 +185,18 @@ impl Partitions {
         }
     }
 
-    fn renamed(&self, file: &Path, plan: &Plan) -> PathBuf {
+    fn renamed(&self, file: &Path, plan: &Plan) -> Result<PathBuf> {
         let rename = |component: Component<'_>| {
             let text = component.as_os_str();
             let found = text.to_str().and_then(step).filter(|(key, value)| self.masked.contains(key) && value != HIVE_NULL);
-            found.map_or_else(
-                || text.to_owned(),
-                |(key, value)| format!("{key}={}", plan.pseudonymiser.pseudonym(value.as_bytes())).into(),
-            )
+            let Some((key, value)) = found else { return Ok(text.to_owned()) };
+            let rule = plan.rules.naming(&key).map(|rule| plan.rules.treatment(rule));
+            let Some(Treatment::Pseudonym(mask)) = rule else { return Ok(text.to_owned()) };
+            let token = mask.try_pseudonym(value.as_bytes()).map_err(|unfit| Error::malformed(unfit.why))?;
+            Ok(format!("{key}={token}").into())
         };
-        let Some((folder, name)) = file.parent().zip(file.file_name()) else { return file.to_owned() };
-        folder.components().map(rename).collect::<PathBuf>().join(name)
+        let Some((folder, name)) = file.parent().zip(file.file_name()) else { return Ok(file.to_owned()) };
+        Ok(folder.components().map(rename).collect::<Result<PathBuf>>()?.join(name))
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
+use hmask::mask::Witness;
 use hmask::output::{Existing, Staged};
 use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{Journal, Run};
@@ -14,16 +15,17 @@ use hmask::remote::lease::Lease;
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
 use hmask::remote::thing::file_name;
-use hmask::report::FileFacts;
+use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
 use hmask::table::compress::Compression;
 use hmask::table::{Format, TableReport, export};
-use hmask::{Columns, Error, ErrorKind, Form, Result};
+use hmask::{Columns, Error, ErrorKind, Result};
 
 use super::args::{LentArgs, LoanArgs};
 use super::ended::Ended;
 use super::endpoint::{self, local};
 use super::io::{Source, same_file};
-use super::mask::{Plan, say};
+use super::mask::{changes, say};
+use super::plan::Plan;
 use super::print::Printer;
 use super::process;
 use super::sweep::{self, LOCAL};
@@ -33,9 +35,14 @@ pub(super) struct Masked {
     pub cleared: Cleared,
     pub input: FileFacts,
     pub report: TableReport,
-    pub form: Form,
+    /// What became of the columns, in words and for the manifest.
+    pub changes: String,
+    pub columns: Vec<ColumnFacts>,
     pub key_id: String,
     pub scope: String,
+    pub policy: Option<PolicyFacts>,
+    pub recipient: Option<String>,
+    pub purpose: Option<String>,
 }
 
 /// A loan that is about to be made: whatever can be wrong with the call is found, and nothing is sent.
@@ -77,14 +84,13 @@ impl<'a> Lending<'a> {
     pub(super) fn dry_run(&self) {
         let Masked { cleared, report, .. } = &self.masked;
         let to = self.endpoint.as_ref().map_or_else(|| "the embedded endpoint".into(), Endpoint::host);
-        let columns: Vec<String> = report.columns.iter().map(|c| format!("{} {}", c.name, c.masked)).collect();
         self.printer.info(&format!(
-            "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, masked: {}, to expire after {EXPIRY} s; nothing was sent",
+            "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {}, to expire after {EXPIRY} s; nothing was sent",
             file_name(self.printer.task()),
             report.rows,
             cleared.bytes(),
             cleared.sha256(),
-            columns.join(", ")
+            self.masked.changes
         ));
     }
 
@@ -186,8 +192,9 @@ fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
 fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Result<Masked> {
     let originals = Arc::new(Originals::default());
     let witness = originals.clone();
-    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
-    plan.pseudonymiser = plan.pseudonymiser.witnessed(Arc::new(move |values| witness.see(values)));
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, &args.file, printer)?;
+    let witness: Witness = Arc::new(move |values: &[&[u8]]| witness.see(values));
+    plan.witness(&witness);
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
     let source = Source::open(&args.file, args.table.format.as_deref())?;
@@ -201,7 +208,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     let mut file = nameless()?;
     let report = plan.mask(source, Compression::None, &mut file, &args.run)?;
     say(&report, &name, printer);
-    if report.columns.is_empty() {
+    if report.columns.is_empty() && report.dropped.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
     }
     let outgoing = Outgoing {
@@ -218,8 +225,12 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     Ok(Masked {
         cleared: Cleared::check(file, &outgoing).map_err(|e| e.in_file(&name))?,
         input: facts(&name)?,
-        form: plan.pseudonymiser.form().clone(),
+        changes: changes(&report, &plan),
+        columns: columns(&report, &plan.rules, |_| None),
         report,
+        policy: plan.policy_facts(),
+        recipient: plan.policy.as_ref().and_then(|(_, p)| p.recipient.clone()),
+        purpose: plan.policy.as_ref().and_then(|(_, p)| p.purpose.clone()),
         key_id: plan.key_id,
         scope: plan.scope.label(),
     })

@@ -4,80 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hmask::mask::Kernel;
-use hmask::table::compress::Compression;
-use hmask::table::csv::CsvOptions;
-use hmask::table::{self, Job, TableReport};
-use hmask::{Columns, Error, Pseudonymiser, Result, Scope, pipeline};
+use hmask::table::TableReport;
+use hmask::{Error, Result};
 
-use super::args::{FormArgs, KeyArgs, MaskArgs, RunArgs, TableArgs};
-use super::io::{Sink, Source, create, default_output, is_dash, progress, same_file, stdout_takes_data};
-use super::key;
+use super::args::MaskArgs;
+use super::io::{Sink, Source, create, default_output, is_dash, same_file, stdout_takes_data};
+use super::plan::Plan;
 use super::print::Printer;
-
-/// Everything that masking needs, read from arguments and environment.
-pub(super) struct Plan {
-    pub columns: Columns,
-    pub options: CsvOptions,
-    pub pseudonymiser: Pseudonymiser,
-    pub scope: Scope,
-    pub key_id: String,
-    pub workers: usize,
-}
-
-impl Plan {
-    /// Checks the arguments and reads the key, which is dropped once the hash is keyed.
-    ///
-    /// # Errors
-    /// Arguments that do not fit, or no key.
-    pub(super) fn new(table: &TableArgs, form: &FormArgs, key: &KeyArgs, run: &RunArgs, printer: &Printer) -> Result<Self> {
-        let (columns, options, form_of) = (table.columns()?, table.csv_options()?, form.form()?);
-        choose_kernel(run, printer)?;
-        let scope = Scope::parse(&form.scope, printer.task())?;
-        let held = key::read(key, printer)?;
-        Ok(Self {
-            columns,
-            options,
-            pseudonymiser: Pseudonymiser::new(held.key(), &scope, "", form_of),
-            key_id: held.key().id().to_string(),
-            scope,
-            workers: pipeline::workers(run.threads.map(usize::from)),
-        })
-    }
-
-    /// Masks one table into `output`, compressed as `packing` says.
-    ///
-    /// # Errors
-    /// Whatever makes the table uncertain or cannot be read or written, with the file's name.
-    pub(super) fn mask(
-        &self,
-        source: Source,
-        packing: Compression,
-        output: &mut dyn Write,
-        run: &RunArgs,
-    ) -> Result<TableReport> {
-        let bar = progress(run.progress, source.size);
-        let advance = |n| bar.inc(n);
-        let job = Job { columns: &self.columns, pseudonymiser: &self.pseudonymiser, workers: self.workers, progress: &advance };
-        let name = source.name;
-        let report = table::mask(source.input, output, source.format, packing, &job, &self.options);
-        bar.finish_and_clear();
-        report.map_err(|e| e.in_file(&name))
-    }
-}
-
-/// Takes the kernel that was asked for, and says so if a faster one gives wrong answers.
-fn choose_kernel(run: &RunArgs, printer: &Printer) -> Result<()> {
-    if let Some(name) = &run.kernel {
-        let kernel = Kernel::ALL.into_iter().find(|k| k.name() == name);
-        if !kernel.is_some_and(Kernel::force) {
-            return Err(Error::usage(format!("this machine has no kernel {name}")));
-        }
-    } else if let Some(kernel) = Kernel::passed_over() {
-        printer.warn(&format!("the kernel {} gives wrong answers on this machine and is not used", kernel.name()));
-    }
-    Ok(())
-}
 
 /// Runs the command.
 pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
@@ -96,7 +29,8 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
             return Err(Error::usage(format!("{} is the input", target.display())).hint("-o OTHER"));
         }
     }
-    let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, printer)?;
+    let first = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
+    let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
     let mut finished = Vec::new();
     for (file, target) in args.files.iter().zip(targets) {
         let source = Source::open(file, args.table.format.as_deref())?;
@@ -112,11 +46,31 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
         if let Sink::File(staged) = sink {
             staged.persist()?;
         }
-        let columns: Vec<String> = report.columns.iter().map(|c| format!("{} {}", c.name, c.masked)).collect();
         let to = if is_dash(&target) { "stdout".into() } else { target.display().to_string() };
-        printer.info(&format!("{to}: {} rows, masked: {} (key {})", report.rows, columns.join(", "), plan.key_id));
+        printer.info(&format!("{to}: {} rows, {} (key {})", report.rows, changes(&report, &plan), plan.key_id));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What became of the columns: those with pseudonyms, those with less than they had, those that left.
+pub(super) fn changes(report: &TableReport, plan: &Plan) -> String {
+    let of = |is_pseudonym: bool| {
+        let columns = report.columns.iter().map(|c| (c, plan.rules.treatment(c.rule)));
+        let columns = columns.filter(|(_, t)| (t.name() == "pseudonym") == is_pseudonym);
+        columns
+            .map(|(c, t)| {
+                if is_pseudonym {
+                    format!("{} {}", c.name, c.masked)
+                } else {
+                    format!("{} {} {}", c.name, t.describe(), c.masked)
+                }
+            })
+            .collect::<Vec<_>>()
+    };
+    let parts = [("masked", of(true)), ("changed", of(false)), ("dropped", report.dropped.clone())];
+    let said: Vec<String> =
+        parts.into_iter().filter(|(_, of)| !of.is_empty()).map(|(what, of)| format!("{what}: {}", of.join(", "))).collect();
+    if said.is_empty() { "unchanged".into() } else { said.join("; ") }
 }
 
 /// Says what the user should know of a masked table.

@@ -13,6 +13,7 @@ mod key;
 mod lend;
 mod lending;
 mod mask;
+mod plan;
 mod print;
 mod process;
 #[cfg(feature = "analyse")]

@@ -57,7 +57,12 @@ impl Printer {
         let text = match self.format {
             LogFormat::Text => {
                 // Names of columns and files can hold anything, and a terminal obeys.
-                let plain = |text: &str| text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+                let plain = |text: &str| {
+                    let lines = text.split("\n    "); // as a policy's error shows the line that is meant
+                    let clean =
+                        |line: &str| line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect::<String>();
+                    lines.map(clean).collect::<Vec<_>>().join("\n    ")
+                };
                 let (message, hints) = (plain(message), hints.iter().map(|h| plain(h)).collect::<Vec<_>>());
                 let level = if level == "warning" { "warning: " } else { "" };
                 let hints: String = hints.iter().map(|h| format!("hint: {h}\n")).collect();

@@ -60,7 +60,7 @@ impl Checked {
     pub fn facts(&self) -> GateFacts {
         let Facts { looked_for, too_short, placeholders } = self.originals;
         let accepted = self.accepted.iter().map(ToString::to_string).collect();
-        GateFacts { originals: looked_for, too_short, placeholders, accepted }
+        GateFacts { originals: looked_for, too_short, placeholders, accepted, risk: None }
     }
 }
 

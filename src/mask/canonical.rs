@@ -18,7 +18,8 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    fn per_second(self) -> i128 {
+    /// Units of a second.
+    pub fn per_second(self) -> i128 {
         10i128.pow(self.digits() as u32)
     }
 

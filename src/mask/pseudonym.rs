@@ -2,7 +2,9 @@
 
 use super::hmac::{self, KeyState, Tag};
 use super::key::Key;
+use super::normal::Normalisation;
 use super::scope::Scope;
+use super::treatment::Unfit;
 use crate::error::{Error, Result};
 
 /// The least length of a pseudonym in hex digits.
@@ -34,6 +36,8 @@ pub struct Form {
 pub struct Pseudonymiser {
     state: KeyState,
     form: Form,
+    normal: Normalisation,
+    domain: String,
     witness: Option<Witness>,
 }
 
@@ -115,14 +119,27 @@ impl Default for Form {
 impl Pseudonymiser {
     /// Keys the hash for this scope and domain; the key itself is not kept.
     pub fn new(key: &Key, scope: &Scope, domain: &str, form: Form) -> Self {
-        Self { state: scope.key_state(key, domain), form, witness: None }
+        let state = scope.key_state(key, domain);
+        Self { state, form, normal: Normalisation::default(), domain: domain.to_owned(), witness: None }
+    }
+
+    /// The same, for values that are brought into a normal form before they are hashed.
+    #[must_use]
+    pub fn normalised(mut self, normal: Normalisation) -> Self {
+        self.normal = normal;
+        self
     }
 
     /// The same, with somebody who is told of all values: the leak check has to know what must not be found.
     #[must_use]
     pub fn witnessed(mut self, witness: Witness) -> Self {
-        self.witness = Some(witness);
+        self.witness(witness);
         self
+    }
+
+    /// From now on has somebody told of all values.
+    pub fn witness(&mut self, witness: Witness) {
+        self.witness = Some(witness);
     }
 
     /// The form of its pseudonyms.
@@ -130,26 +147,62 @@ impl Pseudonymiser {
         &self.form
     }
 
+    /// What is done to values before they are hashed.
+    pub fn normalisation(&self) -> &Normalisation {
+        &self.normal
+    }
+
+    /// Where a value has the same pseudonym, within its scope.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+
     /// The tags of many values in canonical form, in order.
+    ///
+    /// # Errors
+    /// A value that the normalisation cannot read.
     ///
     /// # Panics
     /// If `out` has another length than `values`.
-    pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) {
+    pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) -> Result<(), Unfit> {
         if let Some(witness) = &self.witness {
             witness(values);
         }
-        hmac::tags(&self.state, values, out);
+        if self.normal.is_none() {
+            hmac::tags(&self.state, values, out);
+            return Ok(());
+        }
+        let why = "a value cannot be read as the normalisation wants it";
+        let normal = values.iter().enumerate().map(|(index, value)| self.normal.apply(value).ok_or(Unfit { index, why }));
+        let normal: Vec<_> = normal.collect::<Result<_, _>>()?;
+        let normal: Vec<&[u8]> = normal.iter().map(|v| &v[..]).collect();
+        if let Some(witness) = &self.witness {
+            witness(&normal);
+        }
+        hmac::tags(&self.state, &normal, out);
+        Ok(())
     }
 
     /// The pseudonym of one value in canonical form. For many, [`Pseudonymiser::tags`] is the faster way.
-    pub fn pseudonym(&self, canonical: &[u8]) -> String {
+    ///
+    /// # Errors
+    /// A value that the normalisation cannot read.
+    pub fn try_pseudonym(&self, canonical: &[u8]) -> Result<String, Unfit> {
         if canonical.is_empty() && !self.form.hash_empty {
-            return String::new();
+            return Ok(String::new());
         }
         let (mut tag, mut out) = ([Tag::default()], Vec::new());
-        self.tags(&[canonical], &mut tag);
+        self.tags(&[canonical], &mut tag)?;
         self.form.write(&tag[0], &mut out);
-        String::from_utf8(out).unwrap_or_default() // hex behind a str: always UTF-8
+        Ok(String::from_utf8(out).unwrap_or_default()) // hex behind a str: always UTF-8
+    }
+
+    /// As [`Pseudonymiser::try_pseudonym`], where nothing is normalised.
+    ///
+    /// # Panics
+    /// If the normalisation cannot read the value.
+    pub fn pseudonym(&self, canonical: &[u8]) -> String {
+        self.try_pseudonym(canonical).unwrap_or_else(|unfit| panic!("{}", unfit.why))
     }
 }
 

@@ -19,15 +19,12 @@ use csv::CsvOptions;
 pub use text::TextEncoding;
 
 use crate::error::{Error, Result};
-use crate::mask::Pseudonymiser;
-use crate::policy::Columns;
+use crate::policy::Rules;
 
 /// What is to be done with a table, whatever its format.
 pub struct Job<'a> {
-    /// The columns to mask.
-    pub columns: &'a Columns,
-    /// What masks them.
-    pub pseudonymiser: &'a Pseudonymiser,
+    /// What becomes of which column.
+    pub rules: &'a Rules,
     /// Threads that hash.
     pub workers: usize,
     /// Called with the number of input bytes taken since the last call.
@@ -39,8 +36,12 @@ pub struct Job<'a> {
 pub struct TableReport {
     /// Data records or rows.
     pub rows: u64,
-    /// The masked columns.
+    /// The columns whose values changed.
     pub columns: Vec<ColumnReport>,
+    /// Names of the columns that left the table, and of those that stayed as they were, where columns have names of their own.
+    pub dropped: Vec<String>,
+    /// See above.
+    pub kept: Vec<String>,
     /// Columns that were wanted and are not there.
     pub missing: Vec<String>,
     /// Records from which surplus fields were dropped.
@@ -69,14 +70,16 @@ impl Default for TextLayout {
     }
 }
 
-/// What became of a masked column.
+/// What became of a column whose values changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnReport {
     /// Its name, as a column list names it.
     pub name: String,
-    /// The number of its top-level column, from 1; 0 where columns have none.
+    /// The number of its top-level column in the output, from 1; 0 where columns have none.
     pub number: usize,
-    /// Values that became pseudonyms.
+    /// Its rule among those of the job.
+    pub rule: usize,
+    /// Values that became pseudonyms, or what else its treatment makes of them.
     pub masked: u64,
     /// Nulls and empty values, which stayed.
     pub missing: u64,

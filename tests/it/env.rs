@@ -123,6 +123,13 @@ impl Ran {
         self
     }
 
+    /// It failed with this code; what it said.
+    #[track_caller]
+    pub fn fails_at(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}", self.err);
+        self.err
+    }
+
     /// The arguments were wrong, and clap says how.
     #[track_caller]
     pub fn fails_usage(self) {

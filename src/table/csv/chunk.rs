@@ -3,8 +3,10 @@
 use super::layout::{Layout, fault_error, line_ends, too_long};
 use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
-use crate::mask::{Pseudonymiser, Tag};
+use crate::mask::{Pseudonymiser, Tag, Texts, Treatment, Unfit};
+use crate::policy::Rules;
 use crate::table::blocks::Block;
+use crate::table::text::TextEncoding;
 
 /// What to do with a record that has more or fewer fields than the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,14 +39,21 @@ pub(super) struct Done {
 /// Masks chunks of one file; shared by all threads.
 pub(super) struct Masker<'a> {
     pub layout: &'a Layout,
-    pub pseudonymiser: &'a Pseudonymiser,
+    pub rules: &'a Rules,
+    /// What masks all columns that change, if it is one for all.
+    one: Option<&'a Pseudonymiser>,
     pub ragged: Ragged,
-    /// For each field its place among the masked columns.
+    /// For each field its place among the columns that change.
     pub places: Vec<Option<u32>>,
+    /// For each place whether an empty field changes, too.
+    takes_empty: Vec<bool>,
+    /// Columns whose values decide how others change, and for each place which of them.
+    ids: Vec<usize>,
+    id_of: Vec<Option<usize>>,
     /// Bytes that a record may have.
     pub max_record: usize,
-    /// The prefix of all tokens in the file's encoding.
-    pub prefix: Vec<u8>,
+    /// The prefix of all tokens in the file's encoding, where there are tokens of one kind alone.
+    prefix: Vec<u8>,
 }
 
 /// Part of a chunk that is not copied.
@@ -54,30 +63,66 @@ struct Span {
     end: u32,
     /// Within the chunk, from 0.
     record: u32,
-    /// Among the masked columns; [`CUT`] for surplus fields, which have no token in their place.
+    /// Among the columns that change; [`CUT`] or [`BLANK`].
     place: u32,
     escaped: bool,
+    quoted: bool,
 }
 
+/// A place of what has no text in its place: surplus fields, and columns that leave.
 const CUT: u32 = u32::MAX;
+/// A place of the only field that is left of a record, which is empty: quotes keep the line from being blank.
+const BLANK: u32 = u32::MAX - 1;
+
+impl Span {
+    fn is_cell(&self) -> bool {
+        self.place < BLANK
+    }
+}
 
 impl<'a> Masker<'a> {
     /// Prepares for one file.
     ///
     /// # Errors
-    /// A prefix that the file's encoding lacks or its dialect would split.
-    pub(super) fn new(layout: &'a Layout, pseudonymiser: &'a Pseudonymiser, ragged: Ragged, max_record: usize) -> Result<Self> {
-        let prefix = pseudonymiser.form().prefix();
-        let Dialect { delimiter, quote, escape, .. } = layout.dialect;
+    /// Texts that the file's encoding lacks or its dialect would split; records of any length, where that would lead astray.
+    pub(super) fn new(layout: &'a Layout, rules: &'a Rules, ragged: Ragged, max_record: usize) -> Result<Self> {
+        let Dialect { delimiter, quote, escape, comment } = layout.dialect;
+        let columns = &layout.columns;
         let splits = |b: u8| [delimiter, quote, escape].contains(&Some(b));
-        if prefix.bytes().any(splits) || prefix.bytes().next().is_some_and(|b| Some(b) == layout.dialect.comment) {
-            return Err(Error::usage("the prefix holds the delimiter or the quote of the table, or begins a comment"));
+        for treatment in columns.rules.iter().map(|rule| rules.treatment(*rule)) {
+            let text = treatment.constant();
+            if text.bytes().any(splits) || text.bytes().next().is_some_and(|b| Some(b) == comment) {
+                return Err(Error::usage("the prefix holds the delimiter or the quote of the table, or begins a comment"));
+            }
+            layout.encoding.encode(text)?;
+        }
+        let by_others = columns.by.iter().any(Option::is_some);
+        if ragged == Ragged::Keep && (layout.drops.any() || by_others) {
+            return Err(Error::usage(
+                "columns cannot be dropped or shifted where records have any number of fields: no --ragged keep",
+            ));
+        }
+        if comment.is_some() && columns.dropped.contains(&0) {
+            return Err(Error::usage("the first column cannot be dropped where a character begins comments"));
+        }
+        if layout.drops.one_left() && quote.is_none() {
+            return Err(Error::usage("without quotes, one column alone cannot be left: an empty field would be a blank line"));
         }
         let mut places = vec![None; layout.width];
-        for (place, column) in layout.columns.found.iter().enumerate() {
+        for (place, column) in columns.found.iter().enumerate() {
             places[*column] = Some(place as u32);
         }
-        Ok(Self { layout, pseudonymiser, ragged, max_record, places, prefix: layout.encoding.encode(prefix)? })
+        let mut ids: Vec<usize> = columns.by.iter().flatten().copied().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let id_of = columns.by.iter().map(|by| ids.iter().position(|id| Some(*id) == *by)).collect();
+        let takes_empty = columns.rules.iter().map(|rule| rules.treatment(*rule).takes_empty()).collect();
+        let one = match columns.rules.first().map(|rule| (rule, rules.treatment(*rule))) {
+            Some((first, Treatment::Pseudonym(mask))) if columns.rules.iter().all(|rule| rule == first) => Some(&**mask),
+            _ => None,
+        };
+        let prefix = layout.encoding.encode(one.map_or("", |mask| mask.form().prefix()))?;
+        Ok(Self { layout, rules, one, ragged, places, takes_empty, ids, id_of, max_record, prefix })
     }
 
     /// Masks the whole records of a block that is believed to begin at a record's start.
@@ -93,9 +138,10 @@ impl<'a> Masker<'a> {
             error = Some(Error::malformed("the text ends within a character"));
         }
         let mut masked = vec![0; self.layout.columns.found.len()];
-        spans.found.iter().filter(|s| s.place != CUT).for_each(|s| masked[s.place as usize] += 1);
+        spans.found.iter().filter(|s| s.is_cell()).for_each(|s| masked[s.place as usize] += 1);
         let mut out = Vec::new();
-        if let Err((at, e)) = self.write(&chunk.bytes, text, scanned.consumed, &spans.found, &mut out) {
+        let piece = Piece { masker: self, raw: &chunk.bytes, text, consumed: scanned.consumed, spans: &spans };
+        if let Err((at, e)) = piece.write(&mut out) {
             // Records before the faulty one that ended the scan come first.
             scanned.records = u64::from(spans.found[at].record);
             scanned.lines = line_ends(&text[..spans.found[at].start as usize]);
@@ -105,64 +151,161 @@ impl<'a> Masker<'a> {
         let (records, lines, long, short) = (scanned.records, scanned.lines, spans.long, spans.short);
         Done { chunk, out, consumed, records, lines, masked, long, short, error }
     }
+}
 
-    /// Writes the first `consumed` units with tokens in place of the spans. An error says at which span.
-    fn write(&self, raw: &[u8], text: &[u8], consumed: usize, spans: &[Span], out: &mut Vec<u8>) -> Result<(), (usize, Error)> {
-        let (encoding, unit) = (self.layout.encoding, self.layout.encoding.unit());
-        let cells = || spans.iter().filter(|s| s.place != CUT);
-        // Valid as a whole means valid in each field, as all borders are ASCII.
-        let as_it_is = encoding == super::TextEncoding::UTF_8 && simdutf8::basic::from_utf8(raw).is_ok();
-        // Texts that do not stand in the chunk as they are hashed, one behind the other.
-        let mut arena = Vec::new();
-        let mut ends = Vec::new();
-        if !as_it_is || spans.iter().any(|s| s.escaped) {
-            for (at, span) in spans.iter().enumerate().filter(|(_, s)| s.place != CUT) {
-                let cell = &raw[span.start as usize * unit..span.end as usize * unit];
-                let Some(value) = encoding.decode(cell) else { return Err((at, self.undecodable(span, cell))) };
-                if span.escaped {
-                    self.layout.dialect.unescape(&value, &mut arena);
-                } else {
-                    arena.extend_from_slice(&value);
+/// A chunk whose spans are known.
+struct Piece<'p> {
+    masker: &'p Masker<'p>,
+    raw: &'p [u8],
+    /// The same, a byte for each unit.
+    text: &'p [u8],
+    /// Units of whole records.
+    consumed: usize,
+    spans: &'p Spans<'p>,
+}
+
+/// An error, and at which span.
+type Failed = (usize, Error);
+
+impl Piece<'_> {
+    /// Writes the whole records with texts in place of the spans.
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), Failed> {
+        let spans = &self.spans.found;
+        let cells: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, s)| s.is_cell()).collect();
+        let mut arena = Arena::default();
+        let values = self.values(&cells, &mut arena)?;
+        if let Some(mask) = self.masker.one {
+            let mut tags = vec![Tag::default(); values.len()];
+            mask.tags(&values, &mut tags).map_err(|unfit| self.unfit(cells[unfit.index].0, unfit))?;
+            out.reserve_exact((self.consumed + values.len() * mask.form().token_len()) * self.unit());
+            let mut tags = tags.iter();
+            self.weave(out, |_, out| {
+                if let Some(tag) = tags.next() {
+                    out.extend_from_slice(&self.masker.prefix);
+                    let start = out.len();
+                    mask.form().write_digits(tag, out);
+                    self.encoding().widen(out, start);
                 }
-                ends.push(arena.len());
-            }
+            });
+            return Ok(());
         }
-        let values: Vec<&[u8]> = if ends.is_empty() {
-            cells().map(|s| &text[s.start as usize..s.end as usize]).collect()
-        } else {
-            let mut start = 0;
-            ends.iter().map(|end| &arena[std::mem::replace(&mut start, *end)..*end]).collect()
-        };
-        let mut tags = vec![Tag::default(); values.len()];
-        self.pseudonymiser.tags(&values, &mut tags);
-        out.reserve_exact(consumed * unit + values.len() * self.pseudonymiser.form().token_len() * unit);
-        let (mut tags, mut copied) = (tags.iter(), 0);
-        for span in spans {
-            out.extend_from_slice(&raw[copied..span.start as usize * unit]);
-            copied = span.end as usize * unit;
-            if span.place != CUT
-                && let Some(tag) = tags.next()
-            {
-                self.token(tag, out);
-            }
+        let mut texts = Vec::new();
+        for place in 0..self.masker.layout.columns.found.len() {
+            let mine: Vec<usize> = (0..cells.len()).filter(|i| cells[*i].1.place as usize == place).collect();
+            let column: Vec<&[u8]> = mine.iter().map(|i| values[*i]).collect();
+            let ids: Vec<(usize, &Span)> = match self.masker.id_of[place] {
+                Some(id) => mine.iter().map(|i| (cells[*i].0, &self.spans.ids[id][cells[*i].1.record as usize])).collect(),
+                None => Vec::new(),
+            };
+            let mut arena = Arena::default();
+            let ids = self.values(&ids, &mut arena)?;
+            let mut out = Texts::default();
+            let treatment = self.masker.rules.treatment(self.masker.layout.columns.rules[place]);
+            treatment.apply(&column, &ids, &mut out).map_err(|unfit| self.unfit(cells[mine[unfit.index]].0, unfit))?;
+            texts.push(out);
         }
-        out.extend_from_slice(&raw[copied..consumed * unit]);
+        let mut next: Vec<_> = texts.iter().map(Texts::iter).collect();
+        let one_column = self.masker.layout.width == 1 || self.masker.layout.drops.one_left();
+        out.reserve(self.consumed * self.unit());
+        self.weave(out, |span, out| match next[span.place as usize].next() {
+            Some([]) if one_column && !span.quoted => self.blank(out),
+            Some(text) => self.text(text, span.quoted, out),
+            None => {}
+        });
         Ok(())
     }
 
-    fn token(&self, tag: &Tag, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.prefix);
+    fn encoding(&self) -> TextEncoding {
+        self.masker.layout.encoding
+    }
+
+    fn unit(&self) -> usize {
+        self.encoding().unit()
+    }
+
+    /// What the fields of these spans mean, in UTF-8; `arena` holds what does not stand in the chunk as it is hashed.
+    fn values<'v>(&'v self, spans: &[(usize, &Span)], arena: &'v mut Arena) -> Result<Vec<&'v [u8]>, Failed> {
+        let (encoding, unit) = (self.encoding(), self.unit());
+        // Valid as a whole means valid in each field, as all borders are ASCII.
+        let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(self.raw).is_ok();
+        if as_it_is && !spans.iter().any(|(_, s)| s.escaped) {
+            return Ok(spans.iter().map(|(_, s)| &self.text[s.start as usize..s.end as usize]).collect());
+        }
+        for (at, span) in spans {
+            let cell = &self.raw[span.start as usize * unit..span.end as usize * unit];
+            let Some(value) = encoding.decode(cell) else { return Err((*at, self.undecodable(span, cell))) };
+            if span.escaped {
+                self.masker.layout.dialect.unescape(&value, &mut arena.bytes);
+            } else {
+                arena.bytes.extend_from_slice(&value);
+            }
+            arena.ends.push(arena.bytes.len());
+        }
+        let mut start = 0;
+        Ok(arena.ends.iter().map(|end| &arena.bytes[std::mem::replace(&mut start, *end)..*end]).collect())
+    }
+
+    /// Copies what lies between the spans; `cell` writes what takes the place of one.
+    fn weave(&self, out: &mut Vec<u8>, mut cell: impl FnMut(&Span, &mut Vec<u8>)) {
+        let (unit, mut copied) = (self.unit(), 0);
+        for span in &self.spans.found {
+            out.extend_from_slice(&self.raw[copied..span.start as usize * unit]);
+            copied = span.end as usize * unit;
+            match span.place {
+                CUT => {}
+                BLANK => self.blank(out),
+                _ => cell(span, out),
+            }
+        }
+        out.extend_from_slice(&self.raw[copied..self.consumed * unit]);
+    }
+
+    /// An empty field in quotes.
+    fn blank(&self, out: &mut Vec<u8>) {
         let start = out.len();
-        self.pseudonymiser.form().write_digits(tag, out);
-        self.layout.encoding.widen(out, start);
+        out.extend(self.masker.layout.dialect.quote.into_iter().flat_map(|q| [q, q]));
+        self.encoding().widen(out, start);
+    }
+
+    /// A text in the file's encoding; within quotes, these are doubled and escapes escaped.
+    fn text(&self, text: &[u8], quoted: bool, out: &mut Vec<u8>) {
+        let Dialect { quote, escape, .. } = self.masker.layout.dialect;
+        let special = |b: &u8| quoted && [quote, escape].contains(&Some(*b));
+        let start = out.len();
+        if text.iter().any(special) {
+            // Structural bytes are ASCII, so no character is cut.
+            for byte in text {
+                if special(byte) {
+                    out.push(if Some(*byte) == escape { *byte } else { quote.unwrap_or(*byte) });
+                }
+                out.push(*byte);
+            }
+        } else {
+            out.extend_from_slice(text);
+        }
+        if out[start..].is_ascii() {
+            self.encoding().widen(out, start);
+        } else if self.encoding() != TextEncoding::UTF_8 {
+            // A part of what was decoded from this encoding, or a constant that was tried: it can be encoded.
+            let text = String::from_utf8_lossy(&out[start..]).into_owned();
+            let encoded = self.encoding().encode(&text).unwrap_or_default();
+            out.truncate(start);
+            out.extend_from_slice(&encoded);
+        }
+    }
+
+    fn unfit(&self, span: usize, unfit: Unfit) -> Failed {
+        let column = self.masker.layout.columns.found[self.spans.found[span].place as usize];
+        let error = Error::malformed(unfit.why);
+        (span, error.at(|p| p.column = Some(self.masker.layout.names[column].clone())))
     }
 
     fn undecodable(&self, span: &Span, cell: &[u8]) -> Error {
-        let encoding = self.layout.encoding;
-        let column = self.layout.columns.found[span.place as usize];
+        let encoding = self.encoding();
+        let column = self.masker.layout.columns.found[span.place as usize];
         let likely = encoding.likely(cell);
         let error = Error::malformed(format!("a masked cell does not decode as {}", encoding.name()));
-        let error = error.at(|p| p.column = Some(self.layout.names[column].clone()));
+        let error = error.at(|p| p.column = Some(self.masker.layout.names[column].clone()));
         if likely.eq_ignore_ascii_case(encoding.name()) || encoding.unit() == 2 {
             error
         } else {
@@ -171,15 +314,25 @@ impl<'a> Masker<'a> {
     }
 }
 
+/// Texts one behind the other.
+#[derive(Default)]
+struct Arena {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
 /// Collects the spans of a chunk.
 struct Spans<'m> {
     masker: &'m Masker<'m>,
     found: Vec<Span>,
+    /// For each column whose values decide over others, its field of each record.
+    ids: Vec<Vec<Span>>,
     /// Spans of whole records.
     complete: usize,
     record: u32,
     column: usize,
-    hash_empty: bool,
+    /// Where the field before ended.
+    before: usize,
     /// Where the last field that the header knows of ends.
     known_end: usize,
     long: u64,
@@ -193,14 +346,14 @@ struct Spans<'m> {
 
 impl<'m> Spans<'m> {
     fn new(masker: &'m Masker<'m>) -> Self {
-        let hash_empty = masker.pseudonymiser.form().hashes_empty();
         Self {
             masker,
             found: Vec::new(),
+            ids: vec![Vec::new(); masker.ids.len()],
             complete: 0,
             record: 0,
             column: 0,
-            hash_empty,
+            before: 0,
             known_end: 0,
             long: 0,
             short: 0,
@@ -233,16 +386,32 @@ impl Visitor for Spans<'_> {
     #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
     #[inline(always)]
     fn field(&mut self, field: Field) {
-        match self.masker.places.get(self.column) {
-            Some(&Some(place)) if field.start < field.end || self.hash_empty => self.found.push(Span {
-                start: field.start as u32, // a chunk is far smaller than 4 GiB
-                end: field.end as u32,
-                record: self.record,
-                place,
-                escaped: field.escaped,
-            }),
+        let masker = self.masker;
+        let span = |place| Span {
+            start: field.start as u32, // a chunk is far smaller than 4 GiB
+            end: field.end as u32,
+            record: self.record,
+            place,
+            escaped: field.escaped,
+            quoted: field.quoted,
+        };
+        match masker.places.get(self.column) {
+            Some(&Some(place)) if field.start < field.end || masker.takes_empty[place as usize] => self.found.push(span(place)),
             _ => {}
         }
+        if masker.layout.drops.any() {
+            if let Some(cut) = masker.layout.drops.cut(self.column, field, self.before) {
+                self.found.push(Span { start: cut.start as u32, end: cut.end as u32, ..span(CUT) });
+            } else if masker.layout.drops.one_left() && field.start == field.end && !field.quoted {
+                self.found.push(span(BLANK));
+            }
+        }
+        for (id, ids) in masker.ids.iter().zip(&mut self.ids) {
+            if *id == self.column {
+                ids.push(span(CUT));
+            }
+        }
+        self.before = field.end + usize::from(field.quoted);
         self.column += 1;
         if self.column == self.masker.layout.width {
             self.known_end = field.end + usize::from(field.quoted);
@@ -266,12 +435,13 @@ impl Visitor for Spans<'_> {
             if fields > self.masker.layout.width {
                 self.long += 1;
                 let (start, end) = (self.known_end as u32, end as u32);
-                self.found.push(Span { start, end, record: self.record, place: CUT, escaped: false });
+                self.found.push(Span { start, end, record: self.record, place: CUT, escaped: false, quoted: false });
             } else {
                 self.short += 1;
             }
         }
         self.record += 1;
+        self.before = next;
         self.complete = self.found.len();
         true
     }

@@ -1,9 +1,10 @@
 //! What is known of a CSV before its first data record: mark, encoding, skipped lines, delimiter, header, wanted columns.
 
 use super::CsvOptions;
+use super::drop::Drops;
 use super::scan::{DELIMITERS, Dialect, Fault, Field};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Candidate, Columns, Resolved};
+use crate::policy::{Assigned, Candidate, Rules};
 use crate::table::text::TextEncoding;
 
 /// The layout of one file.
@@ -15,7 +16,11 @@ pub(super) struct Layout {
     pub width: usize,
     /// Names of the columns; the number where a name does not decode or there is no header.
     pub names: Vec<String>,
-    pub columns: Resolved,
+    pub columns: Assigned,
+    /// The columns that leave.
+    pub drops: Drops,
+    /// The header's fields, counted in units from the end of the preamble.
+    pub header: Vec<Field>,
     /// Bytes before the first data record.
     pub start: usize,
     /// Bytes of the byte order mark, and of the lines that are skipped.
@@ -38,6 +43,7 @@ struct Header {
     dialect: Dialect,
     width: usize,
     candidates: Vec<Candidate>,
+    fields: Vec<Field>,
     /// Within the narrowed text: where the data begins.
     next: usize,
 }
@@ -47,7 +53,7 @@ impl Layout {
     ///
     /// # Errors
     /// No header, an unreadable one, a delimiter that is not certain, columns that are not there.
-    pub(super) fn find(start: &[u8], last: bool, columns: &Columns, options: &CsvOptions) -> Result<Found> {
+    pub(super) fn find(start: &[u8], last: bool, rules: &Rules, options: &CsvOptions) -> Result<Found> {
         if start.len() < 3 && !last {
             return Ok(Found::NeedMore); // a byte order mark has up to three bytes
         }
@@ -67,7 +73,7 @@ impl Layout {
         let body = &text[skipped..];
         let raw = &start[mark + skipped * encoding.unit()..whole];
         let separator = options.delimiter.or(separator);
-        let find = Find { body, raw, last, encoding, columns, options, separator };
+        let find = Find { body, raw, last, encoding, rules, options, separator };
         let Some(header) = find.header()? else {
             return if last {
                 Err(find.no_header())
@@ -77,7 +83,7 @@ impl Layout {
                 Ok(Found::NeedMore)
             };
         };
-        let resolved = columns.resolve(&header.candidates, options.missing)?;
+        let columns = rules.resolve(&header.candidates, options.missing)?;
         let data = if options.no_header { 0 } else { header.next };
         let name = |c: &Candidate| c.path.first().cloned().unwrap_or_else(|| format!("#{}", c.number));
         Ok(Found::Layout(Box::new(Self {
@@ -85,7 +91,9 @@ impl Layout {
             dialect: header.dialect,
             width: header.width,
             names: header.candidates.iter().map(name).collect(),
-            columns: resolved,
+            drops: Drops::new(header.width, &columns.dropped),
+            columns,
+            header: if options.no_header { Vec::new() } else { header.fields },
             start: mark + (skipped + data) * encoding.unit(),
             mark,
             preamble: skipped * encoding.unit(),
@@ -143,7 +151,7 @@ struct Find<'a> {
     raw: &'a [u8],
     last: bool,
     encoding: TextEncoding,
-    columns: &'a Columns,
+    rules: &'a Rules,
     options: &'a CsvOptions,
     /// The delimiter, if it is known.
     separator: Option<u8>,
@@ -170,7 +178,7 @@ impl Find<'_> {
                 }
             };
             several_columns |= header.width > 1;
-            if self.columns.fit(&header.candidates) {
+            if self.rules.fit(&header.candidates) {
                 fitting.push(header);
             } else if nearest.as_ref().is_none_or(|n: &Header| n.width < header.width) {
                 nearest = Some(header);
@@ -181,6 +189,11 @@ impl Find<'_> {
         }
         if !several_columns {
             return self.read(None);
+        }
+        if self.rules.is_empty() {
+            // Where nothing is named, the delimiter that gives most columns will do: no field changes.
+            fitting.sort_by_key(|h| h.width);
+            fitting.drain(..fitting.len().saturating_sub(1));
         }
         // A delimiter that the header does not have is none, as long as another gives several columns.
         if fitting.iter().any(|h| h.width > 1) {
@@ -199,7 +212,7 @@ impl Find<'_> {
             (None, _, Some(header)) if self.options.missing == crate::policy::Missing::Ignore => Ok(Some(header)),
             (None, _, nearest) => {
                 let candidates = nearest.map_or_else(Vec::new, |h| h.candidates);
-                let Err(not_found) = self.columns.resolve(&candidates, self.options.missing) else { return Ok(None) };
+                let Err(not_found) = self.rules.resolve(&candidates, self.options.missing) else { return Ok(None) };
                 let error = Error::no_column(format!("{not_found}; {tried}"));
                 Err(not_found.hints().iter().fold(error, |e, hint| e.hint(hint.clone())))
             }
@@ -213,7 +226,7 @@ impl Find<'_> {
             fault_error(fault).at(|p| (p.record, p.line) = (Some(1), Some(lines + 1 + self.options.skip_lines as u64)))
         })?;
         let Some((fields, next)) = record else { return Ok(None) };
-        if self.options.no_header && !self.columns.only_numbers() {
+        if self.options.no_header && !self.rules.only_numbers() {
             return Err(Error::usage("without a header, columns are named by number").hint("-c '#1,#2'"));
         }
         let candidate = |(i, field): (usize, &Field)| Candidate {
@@ -221,7 +234,7 @@ impl Find<'_> {
             number: i + 1,
         };
         let candidates = fields.iter().enumerate().map(candidate).collect();
-        Ok(Some(Header { dialect, width: fields.len(), candidates, next }))
+        Ok(Some(Header { dialect, width: fields.len(), candidates, fields, next }))
     }
 
     fn dialect(&self, delimiter: Option<u8>) -> Dialect {

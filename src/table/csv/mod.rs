@@ -9,6 +9,7 @@
 //! as the guesses hold; the result is the same in any case.
 
 mod chunk;
+mod drop;
 mod layout;
 mod scan;
 
@@ -121,11 +122,15 @@ impl Default for CsvOptions {
 pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, job, options)?;
-    let masker = Masker::new(&layout, job.pseudonymiser, options.ragged, options.max_record)?;
+    let masker = Masker::new(&layout, job.rules, options.ragged, options.max_record)?;
     let mut commit = Commit::new(&masker, output, options.max_record);
     let before = blocks.take(layout.start);
     commit.write(&before[..layout.mark])?;
-    commit.write(&before[layout.mark + if options.drop_preamble { layout.preamble } else { 0 }..])?;
+    let (preamble, header) = before[layout.mark..].split_at(layout.preamble);
+    if !options.drop_preamble {
+        commit.write(preamble)?;
+    }
+    commit.write(&layout.drops.header(header, &layout.header, layout.encoding, layout.dialect.quote))?;
     pipeline::ordered(
         job.workers,
         || blocks.next(|bytes| cut(bytes, &layout), job.progress),
@@ -173,7 +178,7 @@ fn layout(blocks: &mut Blocks<'_>, job: &Job<'_>, options: &CsvOptions) -> Resul
     loop {
         length += options.chunk;
         let (start, ended) = blocks.look(length)?;
-        match Layout::find(start, ended, job.columns, options)? {
+        match Layout::find(start, ended, job.rules, options)? {
             Found::Layout(layout) => return Ok(*layout),
             Found::NeedMore if ended => return Err(too_long(options.max_record)),
             Found::NeedMore => {}
@@ -221,14 +226,19 @@ struct Commit<'a> {
 impl<'a> Commit<'a> {
     fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write, max_record: usize) -> Self {
         let layout = masker.layout;
-        let columns = layout.columns.found.iter().map(|i| ColumnReport {
+        let columns = layout.columns.found.iter().zip(&layout.columns.rules).map(|(i, rule)| ColumnReport {
             name: layout.names[*i].clone(),
-            number: i + 1,
+            number: (0..=*i).filter(|i| !layout.columns.dropped.contains(i)).count(),
+            rule: *rule,
             ..Default::default()
         });
         let text = TextLayout { encoding: layout.encoding, delimiter: layout.dialect.delimiter.unwrap_or(b',') };
         let missing = layout.columns.missing.clone();
-        let report = TableReport { columns: columns.collect(), missing, layout: Some(text), ..Default::default() };
+        let names = |of: &dyn Fn(usize) -> bool| (0..layout.width).filter(|i| of(*i)).map(|i| layout.names[i].clone()).collect();
+        let dropped = names(&|i| layout.columns.dropped.contains(&i));
+        let kept = names(&|i| !layout.columns.dropped.contains(&i) && !layout.columns.found.contains(&i));
+        let columns = columns.collect();
+        let report = TableReport { columns, dropped, kept, missing, layout: Some(text), ..Default::default() };
         Self { masker, output, left: Vec::new(), records: layout.records, lines: layout.lines, report, max_record }
     }
 

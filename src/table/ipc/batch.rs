@@ -13,14 +13,15 @@ use super::remade;
 use super::schema::{Field, Layout, StringType};
 use super::values;
 use crate::error::{Error, Result};
-use crate::mask::Pseudonymiser;
+use crate::mask::Treatment;
 
 /// What a batch has to become.
 pub(super) struct Rewrite<'a> {
     pub masked: &'a [usize],
     /// Names of the candidates, for errors.
     pub names: &'a [String],
-    pub pseudonymiser: &'a Pseudonymiser,
+    /// Of the masked leaves.
+    pub treatments: &'a [&'a Treatment],
 }
 
 /// Values of a masked leaf: which, how many became pseudonyms, how many are missing.
@@ -141,8 +142,8 @@ impl<'a> Copy<'a> {
     fn field(&mut self, field: &Field) -> Result<()> {
         let node = *self.nodes.get(self.next_node).ok_or_else(|| damaged("it has fewer fields than its schema"))?;
         self.next_node += 1;
-        let masked = field.leaf.filter(|leaf| self.rewrite.masked.contains(leaf));
-        let Some(leaf) = masked else {
+        let place = self.rewrite.masked.iter().position(|leaf| Some(*leaf) == field.leaf);
+        let Some((place, leaf)) = place.zip(field.leaf) else {
             self.out.nodes.push(node);
             let buffers = self.buffers_of(field)?;
             self.copy(buffers)?;
@@ -154,7 +155,7 @@ impl<'a> Copy<'a> {
             }
             return Ok(());
         };
-        let done = if field.dictionary.is_some() { self.indexes(field, node, leaf) } else { self.leaf(field, node, leaf) };
+        let done = if field.dictionary.is_some() { self.indexes(field, node, leaf) } else { self.leaf(field, node, leaf, place) };
         done.map_err(|e| e.at(|p| p.column = Some(self.rewrite.names[leaf].clone())))
     }
 
@@ -210,7 +211,7 @@ impl<'a> Copy<'a> {
         Ok(())
     }
 
-    fn leaf(&mut self, field: &Field, node: fb::FieldNode, leaf: usize) -> Result<()> {
+    fn leaf(&mut self, field: &Field, node: fb::FieldNode, leaf: usize, place: usize) -> Result<()> {
         let string = field.layout.string();
         let many = self.buffers_of(field)?;
         let first = self.next_buffer;
@@ -219,7 +220,7 @@ impl<'a> Copy<'a> {
         let count = number(node.length())?;
         let slices: Vec<&[u8]> = buffers.iter().skip(1).map(|b| &b[..]).collect();
         let read = values::read(field.layout, count as usize, validity, &slices)?;
-        let tokens = values::mask(&read, self.rewrite.pseudonymiser, string)?;
+        let tokens = values::mask(&read, self.rewrite.treatments[place], string)?;
         self.counts.push((leaf, tokens.masked, tokens.missing));
         self.out.nodes.push(node);
         if many == 0 {

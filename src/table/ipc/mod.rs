@@ -22,6 +22,7 @@ use schema::{Field, Tree};
 
 use super::{ColumnReport, Job, TableReport, metadata};
 use crate::error::{Error, Result};
+use crate::mask::Treatment;
 use crate::pipeline;
 use crate::policy::{Missing, quote_path};
 
@@ -55,19 +56,32 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let header = first.header()?;
     let schema = header.header_as_schema().ok_or_else(|| Error::malformed("the stream does not begin with a schema"))?;
     let tree = Tree::read(schema, header.version())?;
-    let resolved = job.columns.resolve(&tree.candidates, missing)?;
-    let masked = resolved.found;
-    let dictionaries = tree.dictionaries(&masked)?;
+    let assigned = job.rules.resolve(&tree.candidates, missing)?;
+    let masked = assigned.found;
+    let treatments: Vec<&Treatment> = assigned.rules.iter().map(|rule| job.rules.treatment(*rule)).collect();
+    if !assigned.dropped.is_empty() || treatments.iter().any(|t| matches!(t, Treatment::Bucket(_) | Treatment::Shift(_))) {
+        return Err(Error::unsupported(
+            "in an Arrow file columns cannot be dropped, shifted or put into buckets yet; in Parquet they can",
+        ));
+    }
+    let dictionaries = tree.dictionaries(&masked, &assigned.rules)?;
     let names: Vec<String> = tree.candidates.iter().map(|c| quote_path(&c.path)).collect();
-    let rewrite = Rewrite { masked: &masked, names: &names, pseudonymiser: job.pseudonymiser };
+    let rewrite = Rewrite { masked: &masked, names: &names, treatments: &treatments };
 
     let columns = masked
         .iter()
-        .map(|i| ColumnReport { name: names[*i].clone(), number: tree.candidates[*i].number, ..ColumnReport::default() })
+        .zip(&assigned.rules)
+        .map(|(i, rule)| ColumnReport {
+            name: names[*i].clone(),
+            number: tree.candidates[*i].number,
+            rule: *rule,
+            ..ColumnReport::default()
+        })
         .collect();
+    let kept = (0..names.len()).filter(|i| !masked.contains(i)).map(|i| names[i].clone()).collect();
     let mut sink = Sink { output, at: 0, dictionaries: Vec::new(), batches: Vec::new() };
     let told = schema::metadata(schema.custom_metadata()).filter_map(|(k, v)| metadata::warning(k.as_bytes(), v.as_bytes()));
-    let mut report = TableReport { columns, missing: resolved.missing, warnings: told.collect(), ..TableReport::default() };
+    let mut report = TableReport { columns, kept, missing: assigned.missing, warnings: told.collect(), ..TableReport::default() };
     if is_file {
         sink.write(&FILE_START)?;
     }
@@ -250,7 +264,7 @@ mod tests {
     use arrow_ipc::writer::{FileWriter, StreamWriter};
 
     use super::*;
-    use crate::{Columns, Form, Key, Pseudonymiser, Scope};
+    use crate::{Columns, Form, Key, Pseudonymiser, Rules, Scope};
 
     #[test]
     fn no_changed_byte_makes_it_panic() {
@@ -268,7 +282,8 @@ mod tests {
         let mut writer = StreamWriter::try_new(&mut stream, &batch.schema()).unwrap();
         writer.write(&batch).and_then(|()| writer.finish()).unwrap();
         let columns = Columns::parse("s,v,n").unwrap();
-        let job = Job { columns: &columns, pseudonymiser: &pseudonymiser, workers: 1, progress: &|_| {} };
+        let rules = Rules::pseudonyms(columns, pseudonymiser);
+        let job = Job { rules: &rules, workers: 1, progress: &|_| {} };
         let mut seed = 5u32;
         let mut random = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

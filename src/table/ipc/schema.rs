@@ -114,21 +114,22 @@ impl Tree {
     /// The values of each dictionary: a field without its dictionary.
     ///
     /// # Errors
-    /// A dictionary that a masked and another column share.
-    pub(super) fn dictionaries(&self, masked: &[usize]) -> Result<HashMap<i64, Field>> {
-        fn walk(fields: &[Field], is_masked: &dyn Fn(&Field) -> bool, out: &mut HashMap<i64, Field>) -> Result<()> {
+    /// A dictionary that columns of different treatments share.
+    pub(super) fn dictionaries(&self, masked: &[usize], rules: &[usize]) -> Result<HashMap<i64, Field>> {
+        fn walk(fields: &[Field], rule: &dyn Fn(&Field) -> Option<usize>, out: &mut HashMap<i64, Field>) -> Result<()> {
             for field in fields {
-                walk(&field.children, is_masked, out)?;
+                walk(&field.children, rule, out)?;
                 let Some(id) = field.dictionary else { continue };
                 let values = Field { dictionary: None, ..field.clone() };
-                if out.insert(id, values).is_some_and(|other| is_masked(&other) != is_masked(field)) {
-                    return Err(Error::unsupported("a masked column shares its dictionary with another one"));
+                if out.insert(id, values).is_some_and(|other| rule(&other) != rule(field)) {
+                    return Err(Error::unsupported("a masked column shares its dictionary with one that is treated otherwise"));
                 }
             }
             Ok(())
         }
         let mut out = HashMap::new();
-        walk(&self.fields, &|f| f.leaf.is_some_and(|l| masked.contains(&l)), &mut out)?;
+        let rule = |f: &Field| masked.iter().position(|i| Some(*i) == f.leaf).map(|place| rules[place]);
+        walk(&self.fields, &rule, &mut out)?;
         Ok(out)
     }
 }

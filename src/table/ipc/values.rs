@@ -4,7 +4,7 @@ use half::f16;
 
 use super::schema::{Layout, Meaning, StringType};
 use crate::error::{Error, Result};
-use crate::mask::{Pseudonymiser, Tag, canonical};
+use crate::mask::{Texts, Treatment, canonical};
 
 /// Values of a leaf: a slice each, none where it is null.
 pub(super) struct Values<'b> {
@@ -185,15 +185,14 @@ pub(super) struct Tokens {
 ///
 /// # Errors
 /// More bytes of tokens than the type can address.
-pub(super) fn mask(values: &Values<'_>, pseudonymiser: &Pseudonymiser, string: StringType) -> Result<Tokens> {
-    let form = pseudonymiser.form();
-    let hashed = |v: &&[u8]| form.hashes_empty() || !v.is_empty();
-    let present = || values.spans.iter().map(|s| s.as_ref().map(|s| values.get(s)).filter(hashed));
+pub(super) fn mask(values: &Values<'_>, treatment: &Treatment, string: StringType) -> Result<Tokens> {
+    let changes = |v: &&[u8]| treatment.takes_empty() || !v.is_empty();
+    let present = || values.spans.iter().map(|s| s.as_ref().map(|s| values.get(s)).filter(changes));
     let messages: Vec<&[u8]> = present().flatten().collect();
-    let mut tags = vec![Tag::default(); messages.len()];
-    pseudonymiser.tags(&messages, &mut tags);
+    let mut texts = Texts::default();
+    treatment.apply(&messages, &[], &mut texts).map_err(|unfit| Error::malformed(unfit.why))?;
     let too_much = || Error::unsupported("a batch with more tokens than its type can hold");
-    let mut data = Vec::with_capacity(messages.len() * form.token_len());
+    let mut data = Vec::new();
     let mut index = Vec::with_capacity((values.spans.len() + 1) * 8);
     let offset = |data: &[u8], index: &mut Vec<u8>| {
         match string {
@@ -205,11 +204,11 @@ pub(super) fn mask(values: &Values<'_>, pseudonymiser: &Pseudonymiser, string: S
     if string != StringType::Utf8View {
         offset(&data, &mut index)?;
     }
-    let mut tags = tags.iter();
+    let mut texts = texts.iter();
     for value in present() {
         let start = data.len();
-        if let Some(tag) = value.and_then(|_| tags.next()) {
-            form.write(tag, &mut data);
+        if let Some(text) = value.and_then(|_| texts.next()) {
+            data.extend_from_slice(text);
         }
         if string == StringType::Utf8View {
             view(&data, start, &mut index)?;
@@ -221,16 +220,19 @@ pub(super) fn mask(values: &Values<'_>, pseudonymiser: &Pseudonymiser, string: S
     Ok(Tokens { buffers: vec![index, data], masked, missing: values.spans.len() as u64 - masked })
 }
 
-/// Appends the view of a token: all tokens are longer than a view holds within itself, or empty.
+/// Appends the view of a text: within itself up to 12 bytes, else with its first four bytes and where it lies.
 fn view(data: &[u8], start: usize, index: &mut Vec<u8>) -> Result<()> {
-    let length = data.len() - start;
-    index.extend_from_slice(&(length as u32).to_le_bytes());
-    if length == 0 {
-        index.extend_from_slice(&[0; 12]);
+    const INLINE: usize = 12;
+    let text = &data[start..];
+    index.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    if text.len() <= INLINE {
+        let mut inline = [0; INLINE];
+        inline[..text.len()].copy_from_slice(text);
+        index.extend_from_slice(&inline);
         return Ok(());
     }
     let offset = i32::try_from(start).map_err(|_| Error::unsupported("a batch with more tokens than its type can hold"))?;
-    index.extend_from_slice(&data[start..start + 4]);
+    index.extend_from_slice(&text[..4]);
     index.extend_from_slice(&0u32.to_le_bytes());
     index.extend_from_slice(&offset.to_le_bytes());
     Ok(())

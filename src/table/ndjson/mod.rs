@@ -7,15 +7,15 @@ mod wanted;
 
 use std::io::{Read, Write};
 
-use record::Search;
+use record::{Found, Search};
 use wanted::Node;
 
 use super::blocks::{Block, Blocks};
 use super::{ColumnReport, Job, TableReport};
 use crate::error::{Error, Result};
-use crate::mask::Tag;
+use crate::mask::{Texts, Treatment};
 use crate::pipeline;
-use crate::policy::Missing;
+use crate::policy::{Columns, LIST_STEP, Missing, Rule, Rules, Wanted};
 
 /// Bytes of a block.
 const BLOCK: usize = 1 << 20;
@@ -32,26 +32,23 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// A line that is no JSON object, a wanted key that holds a list or an object, a key that no record has; `output` may then have been
 /// written in part.
 pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, missing: Missing) -> Result<TableReport> {
-    let tree = Node::new(job.columns)?;
-    let names: Vec<String> = job.columns.names();
-    let masker = Masker { tree: &tree, job_form: job.pseudonymiser, entries: names.len() };
+    let tree = Node::new(job.rules)?;
+    let entries = Entry::of(job.rules)?;
+    let masker = Masker { tree: &tree, rules: job.rules, entries: &entries };
     let mut blocks = Blocks::new(input, BLOCK);
     let mut held = Vec::new();
     if blocks.look(MARK.len())?.0.starts_with(MARK) {
         held = blocks.take(MARK.len());
     }
-    let mut report = TableReport {
-        columns: names.iter().map(|name| ColumnReport { name: name.clone(), ..ColumnReport::default() }).collect(),
-        ..TableReport::default()
-    };
+    let mut report = TableReport { columns: entries.iter().map(Entry::report).collect(), ..TableReport::default() };
     let write = |output: &mut dyn Write, bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
     // The first lines tell which names are near a wrong one.
     let first = record::paths(blocks.look(BLOCK)?.0);
     let not_met = |name: &str| {
-        let unknown = job.columns.resolve(&first, Missing::Error).err();
+        let unknown = Columns::parse(name).and_then(|columns| columns.resolve(&first, Missing::Error)).err();
         unknown.unwrap_or_else(|| Error::no_column(format!("no record has a key {name}")))
     };
-    let (mut lines, mut met, mut left) = (0, vec![false; names.len()], Vec::new());
+    let (mut lines, mut met, mut left) = (0, entries.iter().map(|e| e.optional).collect::<Vec<_>>(), Vec::new());
     pipeline::ordered(
         job.workers,
         || blocks.next(cut, job.progress),
@@ -74,7 +71,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
             if let Some((line, entry, error)) = done.error {
                 return Err(error.at(|p| {
                     p.line = Some(lines + line + 1);
-                    p.column = entry.map(|e| names[e].clone());
+                    p.column = entry.map(|e| entries[e].name.clone());
                 }));
             }
             held.append(&mut done.out);
@@ -82,24 +79,27 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
             report.rows += done.records;
             for (entry, column) in report.columns.iter_mut().enumerate() {
                 column.masked += done.masked[entry];
-                column.missing += done.missing[entry];
-                met[entry] |= done.masked[entry] + done.missing[entry] > 0;
+                column.missing += done.met[entry].saturating_sub(done.masked[entry]);
+                met[entry] |= done.met[entry] > 0;
             }
             // Nothing is written before it is known that every name means something.
             let unmet = met.iter().position(|met| !met).filter(|_| missing == Missing::Error);
             match unmet {
                 None => write(output, &std::mem::take(&mut held)),
-                Some(entry) if held.len() > HELD => Err(not_met(&names[entry]).hint("--missing ignore")),
+                Some(entry) if held.len() > HELD => Err(not_met(&entries[entry].name).hint("--missing ignore")),
                 Some(_) => Ok(()),
             }
         },
     )?;
-    for (name, _) in names.iter().zip(met).filter(|(_, met)| !met) {
+    for (entry, _) in entries.iter().zip(met).filter(|(_, met)| !met) {
         match missing {
-            Missing::Error => return Err(not_met(name)),
-            Missing::Ignore => report.missing.push(name.clone()),
+            Missing::Error => return Err(not_met(&entry.name)),
+            Missing::Ignore => report.missing.push(entry.name.clone()),
         }
     }
+    let named = |treatment: &str| entries.iter().filter(|e| e.treatment == treatment).map(|e| e.name.clone()).collect();
+    (report.dropped, report.kept) = (named("drop"), named("keep"));
+    report.columns = entries.iter().zip(report.columns).filter(|(e, _)| e.changes()).map(|(_, column)| column).collect();
     write(output, &held)?;
     Ok(report)
 }
@@ -109,10 +109,49 @@ fn cut(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|b| *b == b'\n').map_or(bytes.len(), |at| at + 1)
 }
 
+/// A path that a rule names.
+struct Entry {
+    name: String,
+    rule: usize,
+    treatment: &'static str,
+    /// The path whose value its treatment needs beside its own.
+    by: Option<Vec<String>>,
+    overrides: bool,
+    optional: bool,
+}
+
+impl Entry {
+    /// The entries of all rules, in the order in which the tree numbers them.
+    fn of(rules: &Rules) -> Result<Vec<Self>> {
+        let mut entries = Vec::new();
+        for (rule, Rule { columns, treatment, overrides }) in rules.all().iter().enumerate() {
+            let by = treatment.by().map(Columns::parse).transpose()?;
+            let by = match by.as_ref().map(|by| by.wanted().collect::<Vec<_>>()).as_deref() {
+                None => None,
+                Some([Wanted::Path(steps)]) if !steps.iter().any(|s| s == LIST_STEP) => Some(steps.to_vec()),
+                Some(_) => return Err(Error::usage("a shift goes by one key of the record, not by elements of a list")),
+            };
+            for name in columns.names() {
+                let optional = rules.is_optional(&name);
+                entries.push(Self { name, rule, treatment: treatment.name(), by: by.clone(), overrides: *overrides, optional });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn changes(&self) -> bool {
+        !matches!(self.treatment, "keep" | "drop")
+    }
+
+    fn report(&self) -> ColumnReport {
+        ColumnReport { name: self.name.clone(), rule: self.rule, ..ColumnReport::default() }
+    }
+}
+
 struct Masker<'a> {
     tree: &'a Node,
-    job_form: &'a crate::mask::Pseudonymiser,
-    entries: usize,
+    rules: &'a Rules,
+    entries: &'a [Entry],
 }
 
 /// What became of a block.
@@ -124,8 +163,9 @@ struct Done {
     out: Vec<u8>,
     lines: u64,
     records: u64,
+    /// For each entry how many values changed, and how many were there.
     masked: Vec<u64>,
-    missing: Vec<u64>,
+    met: Vec<u64>,
     /// The line from 0, the entry of the column list if one is at fault, and what is wrong.
     error: Option<(u64, Option<usize>, Error)>,
 }
@@ -139,8 +179,8 @@ impl Masker<'_> {
             out: Vec::new(),
             lines: 0,
             records: 0,
-            masked: vec![0; self.entries],
-            missing: vec![0; self.entries],
+            masked: vec![0; self.entries.len()],
+            met: vec![0; self.entries.len()],
             error: None,
         };
         if !block.last && block.bytes.last() != Some(&b'\n') {
@@ -148,59 +188,75 @@ impl Masker<'_> {
             return done;
         }
         let here = vec![self.tree];
-        let mut search = Search::default();
-        let mut spans = Vec::new();
+        let mut search = Search::new(self.rules, self.entries);
         let mut start = 0;
         for line in block.bytes.split_inclusive(|b| *b == b'\n') {
             let text = line.strip_suffix(b"\n").map_or(line, |l| l.strip_suffix(b"\r").unwrap_or(l));
             if !text.trim_ascii().is_empty() {
-                let first = search.found.len();
                 let read = std::str::from_utf8(text).map_err(|_| Error::malformed("the line is not UTF-8"));
-                if let Err(error) = read.and_then(|text| search.record(text, &here)) {
+                if let Err(error) = read.and_then(|text| search.record(text, start, done.lines, &here)) {
                     let entry = search.met.last().copied().filter(|_| matches!(error.kind(), crate::ErrorKind::Unsupported(_)));
                     done.error = Some((done.lines, entry, error));
                     done.input = block.bytes;
                     return done;
                 }
-                spans.extend(search.found[first..].iter().map(|f| (start + f.start, start + f.end)));
                 done.records += 1;
             }
             done.lines += 1;
             start += line.len();
         }
-        self.write(&block.bytes, &search, &spans, &mut done);
         for entry in &search.met {
-            done.missing[*entry] += 1;
+            done.met[*entry] += 1;
         }
-        for (missing, masked) in done.missing.iter_mut().zip(&done.masked) {
-            *missing = missing.saturating_sub(*masked);
+        if let Err((line, entry, error)) = self.write(&block.bytes, &mut search, &mut done) {
+            done.error = Some((line, Some(entry), error));
         }
         done.input = block.bytes;
         done
     }
 
-    fn write(&self, bytes: &[u8], search: &Search, spans: &[(usize, usize)], done: &mut Done) {
-        let form = self.job_form.form();
-        let keeps = |value: &[u8]| value.is_empty() && !form.hashes_empty();
-        let values = search.found.iter().map(|f| &search.buffer[f.canonical.clone()]);
-        let hashed: Vec<&[u8]> = values.clone().filter(|v| !keeps(v)).collect();
-        let mut tags = vec![Tag::default(); hashed.len()];
-        self.job_form.tags(&hashed, &mut tags);
-        let (mut tags, mut copied) = (tags.iter(), 0);
-        done.out.reserve(bytes.len() + hashed.len() * (form.token_len() + 2));
-        for ((found, value), (start, end)) in search.found.iter().zip(values).zip(spans) {
-            if keeps(value) {
-                continue;
+    fn write(&self, bytes: &[u8], search: &mut Search<'_>, done: &mut Done) -> Result<(), (u64, usize, Error)> {
+        let treatment = |found: &Found| self.rules.treatment(self.entries[found.entry].rule);
+        // Empty values stay, unless they are wanted.
+        let mut found = std::mem::take(&mut search.found);
+        found.retain(|f| !f.canonical.is_empty() || treatment(f).takes_empty());
+        let mut texts = Vec::new();
+        for rule in 0..self.rules.all().len() {
+            let mine: Vec<&Found> = found.iter().filter(|f| self.entries[f.entry].rule == rule).collect();
+            let mut out = Texts::default();
+            if !mine.is_empty() {
+                let values: Vec<&[u8]> = mine.iter().map(|f| &search.buffer[f.canonical.clone()]).collect();
+                let ids: Vec<&[u8]> = mine.iter().map(|f| &search.buffer[f.id.clone()]).collect();
+                let applied = self.rules.treatment(rule).apply(&values, &ids, &mut out);
+                applied.map_err(|unfit| (mine[unfit.index].line, mine[unfit.index].entry, Error::malformed(unfit.why)))?;
             }
-            let Some(tag) = tags.next() else { break };
-            done.out.extend_from_slice(&bytes[copied..*start]);
-            done.out.push(b'"');
-            form.write(tag, &mut done.out);
-            done.out.push(b'"');
-            copied = *end;
+            texts.push(out);
+        }
+        let mut next: Vec<_> = texts.iter().map(Texts::iter).collect();
+        let mut cuts = search.cuts.iter().peekable();
+        let mut copied = 0;
+        done.out.reserve(bytes.len());
+        for found in &found {
+            while let Some(cut) = cuts.next_if(|cut| cut.start <= found.start) {
+                done.out.extend_from_slice(&bytes[copied..cut.start]);
+                copied = cut.end;
+            }
+            let Some(text) = next[self.entries[found.entry].rule].next() else { break };
+            done.out.extend_from_slice(&bytes[copied..found.start]);
+            copied = found.end;
+            if found.is_number && matches!(treatment(found), Treatment::Bucket(_)) {
+                done.out.extend_from_slice(text);
+            } else {
+                record::string(text, &mut done.out);
+            }
             done.masked[found.entry] += 1;
         }
+        for cut in cuts {
+            done.out.extend_from_slice(&bytes[copied..cut.start]);
+            copied = cut.end;
+        }
         done.out.extend_from_slice(&bytes[copied..]);
+        Ok(())
     }
 }
 
@@ -212,7 +268,7 @@ mod tests {
     fn run(text: &str, columns: &str) -> Result<String> {
         let key = Key::new("0123456789abcdef".repeat(4).into_bytes())?;
         let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
-        let job = Job { columns: &Columns::parse(columns)?, pseudonymiser: &mask, workers: 2, progress: &|_| {} };
+        let job = Job { rules: &Rules::pseudonyms(Columns::parse(columns)?, mask), workers: 2, progress: &|_| {} };
         let mut out = Vec::new();
         super::mask(&mut text.as_bytes(), &mut out, &job, Missing::Error)?;
         Ok(String::from_utf8(out).unwrap())
@@ -276,10 +332,11 @@ mod tests {
     #[test]
     fn nothing_is_written_when_a_key_is_not_there() {
         let key = Key::new("0123456789abcdef".repeat(4).into_bytes()).unwrap();
-        let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
         let mut out = Vec::new();
         for columns in ["emial", "a.x", "email,x"] {
-            let job = Job { columns: &Columns::parse(columns).unwrap(), pseudonymiser: &mask, workers: 2, progress: &|_| {} };
+            let mask = Pseudonymiser::new(&key, &Scope::Stable, "", Form::default());
+            let rules = Rules::pseudonyms(Columns::parse(columns).unwrap(), mask);
+            let job = Job { rules: &rules, workers: 2, progress: &|_| {} };
             let text = "{\"email\":\"SECRET\",\"a\":{\"b\":1}}\n".repeat(100_000);
             assert!(super::mask(&mut text.as_bytes(), &mut out, &job, Missing::Error).unwrap_err().is_usage());
             assert!(out.is_empty(), "{columns}");

@@ -1,39 +1,60 @@
 //! The wanted paths as a tree, to be followed while a record is read.
 
 use crate::error::{Error, Result};
-use crate::policy::{Columns, LIST_STEP, Wanted};
+use crate::policy::{Columns, LIST_STEP, Rules, Wanted};
 
 /// A node of the tree: what is wanted from here on.
 #[derive(Default)]
 pub(super) struct Node {
-    /// The entries of the list that end here.
+    /// The entries of the rules that end here.
     ends: Vec<usize>,
     children: Vec<(String, Node)>,
     /// The elements of a list.
     elements: Option<Box<Node>>,
     globs: Vec<(Vec<String>, usize)>,
+    /// The columns that stay, where others leave.
+    only: Option<Box<Node>>,
 }
 
 /// Places in the tree where a value stands; several when entries of the list overlap.
 pub(super) type Here<'t> = Vec<&'t Node>;
 
 impl Node {
-    /// The tree of a column list.
+    /// The tree of all rules.
     ///
     /// # Errors
     /// A column by its number: keys have none.
-    pub(super) fn new(columns: &Columns) -> Result<Self> {
+    pub(super) fn new(rules: &Rules) -> Result<Self> {
         let mut root = Self::default();
-        for (entry, wanted) in columns.wanted().enumerate() {
+        let mut first = 0;
+        for rule in rules.all() {
+            root.add_all(&rule.columns, |i| first + i)?;
+            first += rule.columns.wanted().count();
+        }
+        if let Some(columns) = rules.kept() {
+            let mut only = Self::default();
+            only.add_all(columns, |_| 0)?;
+            root.only = Some(Box::new(only));
+        }
+        Ok(root)
+    }
+
+    fn add_all(&mut self, columns: &Columns, entry: impl Fn(usize) -> usize) -> Result<()> {
+        for (i, wanted) in columns.wanted().enumerate() {
             match wanted {
                 Wanted::Number(n) => {
                     return Err(Error::usage(format!("#{n}: keys of JSON have no number")).hint("-c NAME"));
                 }
-                Wanted::Glob(pieces) => root.globs.push((pieces.to_vec(), entry)),
-                Wanted::Path(steps) => root.add(steps, entry),
+                Wanted::Glob(pieces) => self.globs.push((pieces.to_vec(), entry(i))),
+                Wanted::Path(steps) => self.add(steps, entry(i)),
             }
         }
-        Ok(root)
+        Ok(())
+    }
+
+    /// The places of the columns that stay, if others leave.
+    pub(super) fn only(&self) -> Option<Here<'_>> {
+        self.only.as_ref().map(|only| vec![&**only])
     }
 
     /// Whether anything is wanted of the members of an object here.
@@ -63,10 +84,13 @@ impl Node {
 pub(super) fn below<'t>(here: &Here<'t>, key: &str, ends: &mut Vec<usize>) -> Here<'t> {
     let mut next = Here::new();
     for node in here {
-        ends.extend(node.globs.iter().filter(|(pieces, _)| crate::policy::glob(pieces, key)).map(|(_, entry)| *entry));
         next.extend(node.children.iter().filter(|(name, _)| name == key).map(|(_, child)| child));
     }
+    // What names a key outright stands above a pattern.
     ends.extend(next.iter().flat_map(|node| &node.ends));
+    for node in here {
+        ends.extend(node.globs.iter().filter(|(pieces, _)| crate::policy::glob(pieces, key)).map(|(_, entry)| *entry));
+    }
     next
 }
 

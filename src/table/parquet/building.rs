@@ -61,13 +61,15 @@ impl Building {
     }
 
     /// The chunk's metadata as it is now; what held originals is made anew or left out.
-    pub(super) fn metadata(&self, old: &Struct, start: u64, end: u64) -> Struct {
+    pub(super) fn metadata(&self, old: &Struct, start: u64, end: u64, keeps_type: bool) -> Struct {
         const BYTE_ARRAY: i32 = 6;
         /// What is known to hold nothing of the values, or is made anew below.
         const KEPT: [i16; 12] = [1, 2, 3, 4, 5, 6, 7, 9, 11, 12, 13, 16];
         let mut new = old.clone();
         new.keep(&KEPT);
-        new.set(column::TYPE, Value::i32(BYTE_ARRAY));
+        if !keeps_type {
+            new.set(column::TYPE, Value::i32(BYTE_ARRAY));
+        }
         let mut encodings = vec![values::encoding::RLE as i32]; // levels
         encodings.extend(self.encodings.iter().map(|e| e.1 as i32));
         encodings.sort_unstable();

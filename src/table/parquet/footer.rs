@@ -217,9 +217,13 @@ impl Footer {
     }
 
     /// Changes what is said of the masked leaves, apart from the row groups. Returns warnings.
-    pub(super) fn mask_schema(&mut self, masked: &[usize]) -> Vec<String> {
+    /// `strings` are leaves that have become texts, `dropped` those that have left.
+    ///
+    /// # Errors
+    /// A leaf that cannot leave, since a map or list is none without it.
+    pub(super) fn mask_schema(&mut self, strings: &[usize], dropped: &[usize]) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
-        for leaf in masked {
+        for leaf in strings {
             let element = self.leaves[*leaf].element;
             let elements = self.metadata.list_mut(file::SCHEMA);
             if let Some(e) = elements.and_then(|l| l.get_mut(element)).and_then(Value::as_struct_mut) {
@@ -231,12 +235,26 @@ impl Footer {
                 *old = order;
             }
         }
-        let paths: Vec<&[String]> = masked.iter().map(|i| self.leaves[*i].candidate.path.as_slice()).collect();
+        if !dropped.is_empty() {
+            let elements: Vec<usize> = dropped.iter().map(|leaf| self.leaves[*leaf].element).collect();
+            if let Some(schema) = self.metadata.list_mut(file::SCHEMA) {
+                *schema = super::schema::without(schema, &elements)?;
+            }
+            if let Some(orders) = self.metadata.list_mut(file::COLUMN_ORDERS) {
+                let mut leaf = 0;
+                orders.retain(|_| {
+                    leaf += 1;
+                    !dropped.contains(&(leaf - 1))
+                });
+            }
+        }
+        let of = |leaves: &[usize]| leaves.iter().map(|i| self.leaves[*i].candidate.path.clone()).collect::<Vec<_>>();
+        let (paths, gone) = (of(strings), of(dropped));
         let mut lost = false;
         if let Some(entries) = self.metadata.list_mut(file::KEY_VALUES) {
             entries.retain_mut(|entry| {
                 let Some(entry) = entry.as_struct_mut().filter(|e| e.binary(1) == Some(arrow_schema::KEY)) else { return true };
-                let changed = entry.binary(2).and_then(|encoded| arrow_schema::masked(encoded, &paths));
+                let changed = entry.binary(2).and_then(|encoded| arrow_schema::masked(encoded, &paths, &gone));
                 lost |= changed.is_none();
                 changed.map(|v| entry.set(2, Value::Binary(v))).is_some()
             });
@@ -251,7 +269,7 @@ impl Footer {
         let mut by = self.metadata.binary(file::CREATED_BY).map_or_else(Vec::new, |b| [b, b"; "].concat());
         by.extend_from_slice(concat!("hmask ", env!("CARGO_PKG_VERSION")).as_bytes());
         self.metadata.set(file::CREATED_BY, Value::Binary(by));
-        warnings
+        Ok(warnings)
     }
 
     /// The footer's bytes with new row groups, its length and the magic number included.
@@ -280,15 +298,22 @@ pub(super) fn chunk_start(metadata: &Struct) -> Option<i64> {
     offsets.into_iter().flatten().filter(|n| *n > 0).min()
 }
 
-/// Cuts the sorting columns before the first masked one: what follows it is no longer sorted.
-pub(super) fn cut_sorting(group: &mut Struct, masked: &[usize]) {
+/// Cuts the sorting columns before the first that changes or leaves: what follows it is no longer sorted. `stays` are those that do not
+/// leave, by which the others get new numbers.
+pub(super) fn cut_sorting(group: &mut Struct, changed: &[usize], stays: &[usize]) {
     let is_masked = |v: &Value| {
         let column = v.as_struct().and_then(|s| s.int(1)).and_then(|n| usize::try_from(n).ok());
-        column.is_some_and(|c| masked.contains(&c))
+        column.is_some_and(|c| changed.contains(&c))
     };
     let Some(sorting) = group.list_mut(group::SORTING_COLUMNS) else { return };
     let keep = sorting.iter().position(is_masked).unwrap_or(sorting.len());
     sorting.truncate(keep);
+    for entry in sorting.iter_mut().filter_map(Value::as_struct_mut) {
+        let old = entry.int(1).and_then(|n| usize::try_from(n).ok());
+        if let Some(new) = old.and_then(|old| stays.iter().position(|i| *i == old)) {
+            entry.set(1, Value::i32(new as i32));
+        }
+    }
     if sorting.is_empty() {
         group.remove(group::SORTING_COLUMNS);
     }

@@ -9,9 +9,11 @@ mod building;
 mod codec;
 mod footer;
 mod index;
+mod kept;
 mod levels;
 mod page;
 mod schema;
+mod shift;
 mod sink;
 mod source;
 mod thrift;
@@ -23,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 
 use footer::Footer;
 pub use footer::MAGIC;
+use kept::Kept;
 use page::{Chunk, Dictionary, Masked};
 use sink::Sink;
 use source::Source;
@@ -30,8 +33,9 @@ use thrift::Struct;
 
 use super::{Job, TableReport};
 use crate::error::{Error, Result};
+use crate::mask::Treatment;
 use crate::pipeline;
-use crate::policy::Missing;
+use crate::policy::{Assigned, Missing};
 
 /// Masks a Parquet file from `input` to `output`.
 ///
@@ -40,32 +44,60 @@ use crate::policy::Missing;
 pub fn mask(input: &File, output: &mut dyn Write, job: &Job<'_>, missing: Missing) -> Result<TableReport> {
     let mut footer = Footer::read(input)?;
     let candidates: Vec<_> = footer.leaves.iter().map(|l| l.candidate.clone()).collect();
-    let resolved = job.columns.resolve(&candidates, missing)?;
-    let masked = resolved.found;
+    let assigned = job.rules.resolve(&candidates, missing)?;
+    let masked = assigned.found.clone();
     footer.check_overlaps(&masked)?;
-    let mut plan = Plan { groups: footer.groups().cloned().collect(), masked: &masked, kinds: Vec::new() };
-    for leaf in masked.iter().map(|i| &footer.leaves[*i]) {
-        let element = footer.element(leaf);
-        let name = crate::policy::quote_path(&leaf.candidate.path);
-        let kind = schema::physical(element).and_then(|p| Ok((p, schema::meaning(element)?)));
-        plan.kinds.push(kind.map_err(|e| e.at(|p| p.column = Some(name)))?);
+    let mut plan = Plan { groups: footer.groups().cloned().collect(), assigned: &assigned, kinds: Vec::new() };
+    for (place, leaf) in masked.iter().map(|i| &footer.leaves[*i]).enumerate() {
+        let kind = Kind::of(&footer, leaf, job.rules.treatment(assigned.rules[place]), assigned.by[place]);
+        plan.kinds.push(kind.map_err(|e| e.at(|p| p.column = Some(crate::policy::quote_path(&leaf.candidate.path))))?);
     }
+    let kept_types: Vec<bool> = plan.kinds.iter().map(|kind| kind.kept.is_some()).collect();
     let mut source = Source::new(input, &footer, &plan, job);
-    let mut sink = Sink::new(input, output, &footer, &masked);
+    let mut sink = Sink::new(input, output, &footer, &assigned, kept_types.clone());
     sink.write(MAGIC)?;
     pipeline::ordered(job.workers, || source.next(), Item::work, |done| sink.take(done))?;
     let (groups, columns) = sink.finish()?;
-    let warnings = footer.mask_schema(&masked);
+    let strings: Vec<usize> = masked.iter().zip(&kept_types).filter(|(_, kept)| !**kept).map(|(i, _)| *i).collect();
+    let names = |of: &dyn Fn(usize) -> bool| {
+        let leaves = footer.leaves.iter().enumerate().filter(|(i, _)| of(*i));
+        leaves.map(|(_, leaf)| crate::policy::quote_path(&leaf.candidate.path)).collect()
+    };
+    let dropped = names(&|i| assigned.dropped.contains(&i));
+    let kept = names(&|i| !assigned.dropped.contains(&i) && !masked.contains(&i));
+    let warnings = footer.mask_schema(&strings, &assigned.dropped)?;
     let rows = footer.rows();
     output.write_all(&footer.finish(groups)?).map_err(|e| Error::io("cannot write", e))?;
-    Ok(TableReport { rows, columns, missing: resolved.missing, warnings, ..Default::default() })
+    Ok(TableReport { rows, columns, dropped, kept, missing: assigned.missing, warnings, ..Default::default() })
 }
 
 /// What is masked of which row groups.
 struct Plan<'a> {
     groups: Vec<Struct>,
-    masked: &'a [usize],
-    kinds: Vec<(schema::Physical, schema::Meaning)>,
+    assigned: &'a Assigned,
+    /// Of the leaves that change.
+    kinds: Vec<Kind<'a>>,
+}
+
+/// What the values of a leaf are, and what becomes of them.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    physical: schema::Physical,
+    meaning: schema::Meaning,
+    treatment: &'a Treatment,
+    /// How its type is kept, if it is.
+    kept: Option<Kept>,
+}
+
+impl<'a> Kind<'a> {
+    fn of(footer: &Footer, leaf: &schema::Leaf, treatment: &'a Treatment, by: Option<usize>) -> Result<Self> {
+        let element = footer.element(leaf);
+        let (physical, meaning) = (schema::physical(element)?, schema::meaning(element)?);
+        if by.is_some_and(|by| leaf.max_repetition + footer.leaves[by].max_repetition > 0) {
+            return Err(Error::unsupported("a shift goes from one value of a row to another, not to elements of a list"));
+        }
+        Ok(Self { physical, meaning, treatment, kept: Kept::of(treatment, physical, meaning)? })
+    }
 }
 
 /// Where a piece belongs.
@@ -83,7 +115,15 @@ enum Item<'a> {
     /// Copied as it is.
     Raw(Vec<u8>),
     /// A page of a masked chunk.
-    Page { place: Place, number: usize, chunk: Arc<Chunk<'a>>, dictionary: Option<Shared>, header: Struct, body: Vec<u8> },
+    Page {
+        place: Place,
+        number: usize,
+        row: u64,
+        chunk: Arc<Chunk<'a>>,
+        dictionary: Option<Shared>,
+        header: Struct,
+        body: Vec<u8>,
+    },
     /// The dictionary of the pages that follow.
     Dictionary { place: Place, chunk: Arc<Chunk<'a>>, dictionary: Shared, header: Struct, body: Vec<u8> },
     /// The pages of a chunk are through.
@@ -121,14 +161,19 @@ impl Item<'_> {
                 let fill = Fill(dictionary);
                 let masked = chunk.dictionary(&header, &body).map(|(dictionary, page)| {
                     fill.with(Some(dictionary));
-                    Box::new(page)
+                    page
                 });
-                Done::Page(place, 0, masked)
+                match masked {
+                    Ok(Some(page)) => Done::Page(place, 0, Ok(Box::new(page))),
+                    // Its pages are written without it.
+                    Ok(None) => Done::Raw(Vec::new()),
+                    Err(e) => Done::Page(place, 0, Err(e)),
+                }
             }
-            Self::Page { place, number, chunk, dictionary, header, body } => {
+            Self::Page { place, number, row, chunk, dictionary, header, body } => {
                 // Pieces are begun in order: the dictionary is in work when one of its pages waits for it.
                 let wait = || dictionary.as_ref().and_then(|d| d.wait().as_ref());
-                Done::Page(place, number, chunk.data(&header, &body, wait).map(Box::new))
+                Done::Page(place, number, chunk.data(&header, &body, row, wait).map(Box::new))
             }
             Self::End(place) => Done::End(place),
         }

@@ -4,12 +4,13 @@
 
 use super::codec::Codec;
 use super::index::Bounds;
+use super::kept::Kept;
 use super::levels::{bit_packed, hybrid, short, width_of};
 use super::schema::{Meaning, Physical};
 use super::thrift::{Struct, Value};
-use super::values::{canonical_values, encoding};
+use super::values::{canonical_values, encoding, raw_values};
 use crate::error::{Error, Result};
-use crate::mask::{Pseudonymiser, Tag};
+use crate::mask::{Form, Tag, Texts, Treatment};
 
 /// Page types by their number.
 pub(super) mod page_type {
@@ -24,7 +25,11 @@ const MAX_PAGE: usize = i32::MAX as usize;
 
 /// What all pages of a masked chunk have in common.
 pub(super) struct Chunk<'a> {
-    pub pseudonymiser: &'a Pseudonymiser,
+    pub treatment: &'a Treatment,
+    /// How the leaf's type is kept, if it is.
+    pub kept: Option<Kept>,
+    /// Days by which each row of the row group is moved.
+    pub days: Option<Vec<i32>>,
     pub codec: Codec,
     pub physical: Physical,
     pub meaning: Meaning,
@@ -37,7 +42,8 @@ pub(super) struct Chunk<'a> {
 /// A dictionary after masking.
 #[derive(Default)]
 pub(super) struct Dictionary {
-    tokens: Vec<Vec<u8>>,
+    /// What it holds now; or what it held, where each row changes on its own.
+    pub tokens: Vec<Vec<u8>>,
     /// For each entry its place in the order of the tokens, and for each place an entry.
     rank: Vec<u32>,
     order: Vec<u32>,
@@ -68,22 +74,23 @@ pub(super) struct Masked {
 }
 
 /// Where the parts of a data page lie.
-struct Parts<'b> {
+pub(super) struct Parts<'b> {
     levels: &'b [u8],
-    values: &'b [u8],
-    count: u64,
+    pub values: &'b [u8],
+    pub count: u64,
     rows: u64,
     begins_row: bool,
-    present: usize,
-    encoding: i64,
+    pub present: usize,
+    pub encoding: i64,
 }
 
-/// Tokens of values, encoded PLAIN.
-struct Tokens {
-    plain: Vec<u8>,
-    masked: u64,
-    bounds: Option<Bounds>,
-    hashes: Vec<u64>,
+/// What takes the place of values, encoded PLAIN.
+#[derive(Default)]
+pub(super) struct Tokens {
+    pub plain: Vec<u8>,
+    pub masked: u64,
+    pub bounds: Option<Bounds>,
+    pub hashes: Vec<u64>,
 }
 
 impl Chunk<'_> {
@@ -91,15 +98,14 @@ impl Chunk<'_> {
     ///
     /// # Errors
     /// Damage of any kind.
-    pub(super) fn dictionary(&self, header: &Struct, body: &[u8]) -> Result<(Dictionary, Masked)> {
-        let inner = header.structure(7).ok_or_else(|| Error::malformed("damaged page: no dictionary header"))?;
-        let count = count(inner.int(1))?;
+    pub(super) fn dictionary(&self, header: &Struct, body: &[u8]) -> Result<(Dictionary, Option<Masked>)> {
+        if self.days.is_some() {
+            // An entry stands in rows that are moved by different days.
+            return Ok((Dictionary { tokens: self.entries(header, body)?, ..Dictionary::default() }, None));
+        }
+        let (inner, encoding, count) = dictionary_header(header)?;
         let plain = self.open(header, body, 0)?;
-        let encoding = match inner.int(2) {
-            Some(encoding::PLAIN_DICTIONARY) => encoding::PLAIN,
-            other => other.unwrap_or(encoding::PLAIN),
-        };
-        let tokens = self.tokens(&plain, encoding, count as usize)?;
+        let tokens = self.tokens(&plain, encoding, count)?;
         let mut header = header.clone();
         header.keep(&[1, 2, 3, 4, 7]);
         if let Some(Value::Struct(inner)) = header.get_mut(7) {
@@ -108,7 +114,25 @@ impl Chunk<'_> {
         let mut masked = self.close(header, &[], &tokens.plain, body.len())?;
         (masked.kind, masked.encoding) = (page_type::DICTIONARY, inner.int(2).unwrap_or(encoding::PLAIN));
         masked.hashes = tokens.hashes;
-        Ok((Dictionary::new(&tokens.plain), masked))
+        let dictionary = match self.width() {
+            Some(width) => Dictionary::new(tokens.plain.chunks_exact(width)),
+            None => Dictionary::new(plain_slices(&tokens.plain)),
+        };
+        Ok((dictionary, Some(masked)))
+    }
+
+    /// Bytes of a value, where the type is kept.
+    fn width(&self) -> Option<usize> {
+        self.kept.map(|_| if matches!(self.physical, Physical::Int32 | Physical::Float) { 4 } else { 8 })
+    }
+
+    /// Whether texts have to be decoded to be treated: not where the type is kept.
+    pub(super) fn values<'b>(&self, bytes: &'b [u8], encoding: i64, count: usize) -> Result<super::values::Values<'b>> {
+        if self.kept.is_some() {
+            raw_values(bytes, encoding, self.physical, count)
+        } else {
+            canonical_values(bytes, encoding, self.physical, self.meaning, count)
+        }
     }
 
     /// Masks a data page of either version; `dictionary` is called if its values are indices.
@@ -119,53 +143,52 @@ impl Chunk<'_> {
         &self,
         header: &Struct,
         body: &[u8],
+        row: u64,
         dictionary: impl FnOnce() -> Option<&'d Dictionary>,
     ) -> Result<Masked> {
-        let kind = header.int(1).unwrap_or(page_type::DATA);
-        let v2 = kind == page_type::DATA_V2;
-        let field = if v2 { 8 } else { 5 };
-        let inner = header.structure(field).ok_or_else(|| Error::malformed("damaged page: no data page header"))?;
-        let raw_levels = if v2 { level_bytes(inner, 5)?.checked_add(level_bytes(inner, 6)?).ok_or_else(short)? } else { 0 };
+        let (v2, field, raw_levels) = data_header(header)?;
         let plain = self.open(header, body, raw_levels)?;
-        let parts = if v2 { self.parts_v2(inner, &plain)? } else { self.parts_v1(inner, &plain)? };
-        let mut header = header.clone();
-        header.keep(&[1, 2, 3, 4, field]);
-        let inner = header.get_mut(field).and_then(Value::as_struct_mut).ok_or_else(short)?;
+        let parts = self.parts(header, &plain)?;
+        let mut new_header = header.clone();
+        new_header.keep(&[1, 2, 3, 4, field]);
+        let inner = new_header.get_mut(field).and_then(Value::as_struct_mut).ok_or_else(short)?;
         // Not the statistics, which are originals, nor what is not known to hold none.
         inner.keep(if v2 { &[1, 2, 3, 4, 5, 6, 7] } else { &[1, 2, 3, 4] });
-        let mut masked = match parts.encoding {
-            encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
-                let (masked, bounds) = indices(&parts, dictionary())?;
-                Masked { hashed: masked, bounds, ..keep(&header, body) }
+        let mut dictionary = Some(dictionary);
+        let mut dictionary = || dictionary.take().and_then(|d| d());
+        let tokens = match &self.days {
+            Some(days) => {
+                let entries = || dictionary().map(|d| &d.tokens[..]);
+                Some(self.moved(header, &parts, &plain, (row, days), entries)?)
             }
+            None if is_indices(parts.encoding) => None,
             // Nothing to replace, but the encoding may be one that no text has.
-            _ if parts.present == 0 => {
-                inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
-                if v2 {
-                    inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
-                }
-                self.close(header, parts.levels, &[], raw_levels)?
-            }
-            _ => {
-                let tokens = self.tokens(parts.values, parts.encoding, parts.present)?;
-                inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
-                if v2 {
-                    inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
-                }
-                let mut masked = self.close(header, parts.levels, &tokens.plain, raw_levels)?;
-                (masked.hashed, masked.bounds, masked.hashes) = (tokens.masked, tokens.bounds, tokens.hashes);
-                masked
-            }
+            None if parts.present == 0 => Some(Tokens::default()),
+            None => Some(self.tokens(parts.values, parts.encoding, parts.present)?),
         };
-        masked.kind = kind;
-        masked.encoding = if is_indices(parts.encoding) { parts.encoding } else { encoding::PLAIN };
+        let mut masked = if let Some(tokens) = tokens {
+            inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
+            if v2 {
+                inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
+            }
+            let closed = self.close(new_header, parts.levels, &tokens.plain, raw_levels)?;
+            let Tokens { masked, bounds, hashes, .. } = tokens;
+            Masked { hashed: masked, bounds, hashes, encoding: encoding::PLAIN, ..closed }
+        } else {
+            let (masked, bounds) = indices(&parts, dictionary())?;
+            Masked { hashed: masked, bounds, encoding: parts.encoding, ..keep(&new_header, body) }
+        };
+        masked.kind = if v2 { page_type::DATA_V2 } else { page_type::DATA };
+        if self.kept.is_some() {
+            masked.bounds = None;
+        }
         (masked.values, masked.rows, masked.begins_row) = (parts.count, parts.rows, parts.begins_row);
         masked.nulls = parts.count - parts.present as u64;
         Ok(masked)
     }
 
     /// The page decompressed, levels of version 2 included, after a look at its checksum.
-    fn open(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
+    pub(super) fn open(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
         if header.int(4).is_some_and(|crc| crc as u32 != crc32fast::hash(body)) {
             return Err(Error::malformed("damaged page: its checksum does not match"));
         }
@@ -208,6 +231,15 @@ impl Chunk<'_> {
         Ok(masked)
     }
 
+    /// Where the parts of a decompressed data page lie.
+    pub(super) fn parts<'b>(&self, header: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
+        match (header.structure(8), header.structure(5)) {
+            (Some(inner), _) if header.int(1) == Some(page_type::DATA_V2) => self.parts_v2(inner, plain),
+            (_, Some(inner)) => self.parts_v1(inner, plain),
+            _ => Err(short()),
+        }
+    }
+
     fn parts_v1<'b>(&self, inner: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
         let count = count(inner.int(1))?;
         let mut at = 0;
@@ -248,20 +280,46 @@ impl Chunk<'_> {
     }
 
     fn tokens(&self, bytes: &[u8], encoding: i64, count: usize) -> Result<Tokens> {
-        let values = canonical_values(bytes, encoding, self.physical, self.meaning, count)?;
+        let values = self.values(bytes, encoding, count)?;
         let values = values.slices();
-        let form = self.pseudonymiser.form();
-        let keeps = |v: &[u8]| v.is_empty() && !form.hashes_empty();
-        let hashed: Vec<&[u8]> = values.iter().copied().filter(|v| !keeps(v)).collect();
-        let mut tags = vec![Tag::default(); hashed.len()];
-        self.pseudonymiser.tags(&hashed, &mut tags);
-        let mut plain = Vec::with_capacity(values.len() * 4 + hashed.len() * form.token_len());
+        let unfit = |why: &str| Error::malformed(why);
+        let mut tokens = Tokens::default();
+        if let Some(kept) = self.kept {
+            for value in &values {
+                let done = kept.apply(value, 0, self.physical, self.meaning, &mut tokens.plain);
+                done.ok_or_else(|| unfit("a value has no place in its type after the treatment"))?;
+            }
+            tokens.masked = count as u64;
+            return Ok(tokens);
+        }
+        let keeps = |v: &[u8]| v.is_empty() && !self.treatment.takes_empty();
+        let changing: Vec<&[u8]> = values.iter().copied().filter(|v| !keeps(v)).collect();
+        tokens.masked = changing.len() as u64;
+        if let Treatment::Pseudonym(mask) = self.treatment {
+            let mut tags = vec![Tag::default(); changing.len()];
+            mask.tags(&changing, &mut tags).map_err(|e| unfit(e.why))?;
+            self.lay_out_tags(&values, &tags, mask.form(), &mut tokens);
+        } else {
+            let mut texts = Texts::default();
+            self.treatment.apply(&changing, &[], &mut texts).map_err(|e| unfit(e.why))?;
+            let mut texts = texts.iter();
+            let all = values.iter().map(|v| if keeps(v) { &[][..] } else { texts.next().unwrap_or_default() });
+            self.lay_out(all, &mut tokens);
+        }
+        Ok(tokens)
+    }
+
+    /// Tokens of the values that have one, and empty texts for the others.
+    fn lay_out_tags(&self, values: &[&[u8]], tags: &[Tag], form: &Form, tokens: &mut Tokens) {
+        let plain = &mut tokens.plain;
+        plain.reserve(values.len() * 4 + tags.len() * form.token_len());
         let mut next = tags.iter();
-        for value in &values {
+        for value in values {
+            let keeps = value.is_empty() && !form.hashes_empty();
             match next.as_slice().first() {
-                Some(tag) if !keeps(value) => {
+                Some(tag) if !keeps => {
                     plain.extend_from_slice(&(form.token_len() as u32).to_le_bytes());
-                    form.write(tag, &mut plain);
+                    form.write(tag, plain);
                     next.next();
                 }
                 _ => plain.extend_from_slice(&[0; 4]),
@@ -273,16 +331,31 @@ impl Chunk<'_> {
             out
         };
         // Tokens of one form sort as their tags do; the empty text comes before all.
-        let least = if hashed.len() < values.len() { Some(Vec::new()) } else { tags.iter().min().map(text) };
+        let least = if tags.len() < values.len() { Some(Vec::new()) } else { tags.iter().min().map(text) };
         let greatest = tags.iter().max().map(text).or_else(|| least.clone());
-        let hashes = if self.bloom { plain_slices(&plain).map(super::index::bloom_hash).collect() } else { Vec::new() };
-        Ok(Tokens { plain, masked: tags.len() as u64, bounds: least.zip(greatest), hashes })
+        tokens.bounds = least.zip(greatest);
+        if self.bloom {
+            tokens.hashes = plain_slices(&tokens.plain).map(super::index::bloom_hash).collect();
+        }
+    }
+
+    /// Texts encoded PLAIN, with what indexes say of them.
+    pub(super) fn lay_out<'t>(&self, texts: impl Iterator<Item = &'t [u8]>, tokens: &mut Tokens) {
+        for text in texts {
+            tokens.plain.extend_from_slice(&(text.len() as u32).to_le_bytes()); // no longer than the value was, or a constant
+            tokens.plain.extend_from_slice(text);
+        }
+        let all = || plain_slices(&tokens.plain);
+        tokens.bounds = all().min().map(<[u8]>::to_vec).zip(all().max().map(<[u8]>::to_vec));
+        if self.bloom {
+            tokens.hashes = all().map(super::index::bloom_hash).collect();
+        }
     }
 }
 
 impl Dictionary {
-    fn new(plain: &[u8]) -> Self {
-        let tokens: Vec<Vec<u8>> = plain_slices(plain).map(<[u8]>::to_vec).collect();
+    fn new<'t>(tokens: impl Iterator<Item = &'t [u8]>) -> Self {
+        let tokens: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
         let mut order: Vec<u32> = (0..tokens.len() as u32).collect();
         order.sort_by(|a, b| tokens[*a as usize].cmp(&tokens[*b as usize]));
         let mut rank = vec![0; tokens.len()];
@@ -331,8 +404,27 @@ fn keep(header: &Struct, body: &[u8]) -> Masked {
     Masked { bytes, uncompressed, ..Masked::default() }
 }
 
-fn is_indices(encoding: i64) -> bool {
+pub(super) fn is_indices(encoding: i64) -> bool {
     matches!(encoding, encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY)
+}
+
+/// Whether a data page is of version 2, where its header stands, and how many bytes of levels are not compressed.
+pub(super) fn data_header(header: &Struct) -> Result<(bool, i16, usize)> {
+    let v2 = header.int(1) == Some(page_type::DATA_V2);
+    let field = if v2 { 8 } else { 5 };
+    let inner = header.structure(field).ok_or_else(|| Error::malformed("damaged page: no data page header"))?;
+    let raw_levels = if v2 { level_bytes(inner, 5)?.checked_add(level_bytes(inner, 6)?).ok_or_else(short)? } else { 0 };
+    Ok((v2, field, raw_levels))
+}
+
+/// The header of a dictionary page, the encoding of its entries, and how many there are.
+pub(super) fn dictionary_header(header: &Struct) -> Result<(&Struct, i64, usize)> {
+    let inner = header.structure(7).ok_or_else(|| Error::malformed("damaged page: no dictionary header"))?;
+    let encoding = match inner.int(2) {
+        Some(encoding::PLAIN_DICTIONARY) => encoding::PLAIN,
+        other => other.unwrap_or(encoding::PLAIN),
+    };
+    Ok((inner, encoding, count(inner.int(1))? as usize))
 }
 
 fn count(number: Option<i64>) -> Result<u64> {

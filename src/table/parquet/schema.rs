@@ -141,6 +141,45 @@ pub(super) fn make_string(element: &mut Struct) {
     element.set(10, Value::Struct(string));
 }
 
+/// The schema without the leaves at these places, and without groups that nothing is left of.
+///
+/// # Errors
+/// A leaf that a map is none without.
+pub(super) fn without(elements: &[Value], leaves: &[usize]) -> Result<Vec<Value>> {
+    /// Appends what is left of the element at `at`; returns where the next one stands.
+    fn walk(elements: &[Value], leaves: &[usize], at: usize, in_map: bool, out: &mut Vec<Value>) -> Result<usize> {
+        const MAPS: [Option<i64>; 2] = [Some(1), Some(2)];
+        let element = elements.get(at).and_then(Value::as_struct).ok_or_else(|| damaged("more children than elements"))?;
+        let count = children(element)?;
+        if leaves.contains(&at) {
+            return Ok(at + 1);
+        }
+        let place = out.len();
+        out.push(Value::Struct(element.clone()));
+        let is_map = MAPS.contains(&element.int(6)) || element.structure(10).and_then(Struct::variant) == Some(2);
+        let (mut next, mut left) = (at + 1, 0);
+        for _ in 0..count {
+            let before = out.len();
+            next = walk(elements, leaves, next, is_map, out)?;
+            left += usize::from(out.len() > before);
+        }
+        if count > 0 && left == 0 {
+            out.truncate(place);
+        } else if left < count {
+            if in_map {
+                return Err(Error::unsupported("half of a map cannot be dropped"));
+            }
+            if let Some(group) = out[place].as_struct_mut() {
+                group.set(5, Value::i32(left as i32)); // no more than before
+            }
+        }
+        Ok(next)
+    }
+    let mut out = Vec::new();
+    walk(elements, leaves, 0, false, &mut out)?;
+    Ok(out)
+}
+
 fn damaged(what: &str) -> Error {
     Error::malformed(format!("damaged schema: {what}"))
 }

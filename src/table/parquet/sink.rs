@@ -9,6 +9,7 @@ use super::index::{self, Bloom};
 use super::thrift::{Struct, Value};
 use super::{Done, Place};
 use crate::error::{Error, Result};
+use crate::policy::Assigned;
 use crate::table::ColumnReport;
 
 /// The page indexes of a chunk: of columns and of offsets, where it has them.
@@ -23,7 +24,11 @@ pub(super) struct Sink<'a> {
     input: &'a File,
     output: &'a mut dyn Write,
     footer: &'a Footer,
-    masked: &'a [usize],
+    assigned: &'a Assigned,
+    /// For each leaf that changes whether its type stays.
+    kept_types: Vec<bool>,
+    /// The last leaf that stays.
+    last: usize,
     offset: u64,
     groups: Vec<Struct>,
     now: Building,
@@ -33,14 +38,32 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn new(input: &'a File, output: &'a mut dyn Write, footer: &'a Footer, masked: &'a [usize]) -> Self {
+    pub(super) fn new(
+        input: &'a File,
+        output: &'a mut dyn Write,
+        footer: &'a Footer,
+        assigned: &'a Assigned,
+        kept_types: Vec<bool>,
+    ) -> Self {
         let name = |i: &usize| crate::policy::quote_path(&footer.leaves[*i].candidate.path);
-        let columns = masked
-            .iter()
-            .map(|i| ColumnReport { name: name(i), number: footer.leaves[*i].candidate.number, ..Default::default() })
+        // Columns of which a leaf stays are counted, each once.
+        let mut stay: Vec<usize> = (0..footer.leaves.len())
+            .filter(|i| !assigned.dropped.contains(i))
+            .map(|i| footer.leaves[i].candidate.number)
             .collect();
+        stay.dedup();
+        let number = |n: usize| stay.iter().position(|s| *s == n).map_or(0, |at| at + 1);
+        let report = |(i, rule): (&usize, &usize)| ColumnReport {
+            name: name(i),
+            number: number(footer.leaves[*i].candidate.number),
+            rule: *rule,
+            ..Default::default()
+        };
+        let columns = assigned.found.iter().zip(&assigned.rules).map(report).collect();
+        let last = (0..footer.leaves.len()).rev().find(|i| !assigned.dropped.contains(i)).unwrap_or(0);
         let groups = footer.groups().cloned().collect();
-        Self { input, output, footer, masked, offset: 0, groups, now: Building::default(), indexes: Vec::new(), columns }
+        let (now, indexes) = (Building::default(), Vec::new());
+        Self { input, output, footer, assigned, kept_types, last, offset: 0, groups, now, indexes, columns }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -69,7 +92,7 @@ impl<'a> Sink<'a> {
             }
             Done::End(place) => {
                 let building = std::mem::take(&mut self.now);
-                let end = match self.masked.iter().position(|i| *i == place.column) {
+                let end = match self.assigned.found.iter().position(|i| *i == place.column) {
                     Some(i) => self.end_masked(place, i, building),
                     None => self.end_copied(place, &building),
                 };
@@ -77,7 +100,7 @@ impl<'a> Sink<'a> {
                     let column = crate::policy::quote_path(&self.footer.leaves[place.column].candidate.path);
                     e.at(|p| (p.row_group, p.column) = (Some(place.group), Some(column)))
                 })?;
-                if place.column + 1 == self.footer.leaves.len() { self.end_group(place.group) } else { Ok(()) }
+                if place.column == self.last { self.end_group(place.group) } else { Ok(()) }
             }
         }
     }
@@ -140,7 +163,9 @@ impl<'a> Sink<'a> {
         self.columns[masked].masked += now.masked;
         self.columns[masked].missing += now.values - now.masked;
         let start = now.start.unwrap_or(self.offset);
-        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX);
+        let keeps_type = self.kept_types[masked];
+        // Of numbers and dates that have changed no bounds are told.
+        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX).filter(|_| !keeps_type);
         let had_offsets = self.old_index(place, chunk_field::OFFSET_INDEX).is_some();
         let to_bytes = |s: Struct| {
             let mut out = Vec::new();
@@ -152,9 +177,9 @@ impl<'a> Sink<'a> {
             to_bytes(index::column_index(&now.pages, old.as_ref()))
         });
         let offset_index = had_offsets.then(|| to_bytes(index::offset_index(&now.pages)));
-        let new = now.metadata(&old, start, self.offset);
+        let new = now.metadata(&old, start, self.offset, keeps_type);
         let hashes = std::mem::take(&mut now.hashes);
-        let bloom = self.old_bloom(&old).and_then(|(header, _)| Bloom::like(&header)).map(|mut bloom| {
+        let bloom = self.old_bloom(&old).filter(|_| !keeps_type).and_then(|(header, _)| Bloom::like(&header)).map(|mut bloom| {
             hashes.into_iter().for_each(|h| bloom.insert(h));
             let mut out = Vec::new();
             bloom.write(&mut out);
@@ -197,9 +222,10 @@ impl<'a> Sink<'a> {
     }
 
     fn end_group(&mut self, group: usize) -> Result<()> {
-        for column in 0..self.footer.leaves.len() {
+        let stays: Vec<usize> = (0..self.footer.leaves.len()).filter(|i| !self.assigned.dropped.contains(i)).collect();
+        for column in stays.iter().copied() {
             let place = Place { group, column };
-            if self.masked.contains(&column) || metadata(&self.groups, place).get(column::BLOOM_OFFSET).is_none() {
+            if self.assigned.found.contains(&column) || metadata(&self.groups, place).get(column::BLOOM_OFFSET).is_none() {
                 continue;
             }
             if let Some((_, bytes)) = self.old_bloom(metadata(&self.groups, place)) {
@@ -214,14 +240,14 @@ impl<'a> Sink<'a> {
                 }
             }
         }
-        let sums = (0..self.footer.leaves.len()).map(|column| metadata(&self.groups, Place { group, column }));
+        let sums = stays.iter().copied().map(|column| metadata(&self.groups, Place { group, column }));
         let (mut plain, mut packed, mut first) = (0, 0, None);
         for m in sums {
             plain = i64::saturating_add(plain, m.int(column::UNCOMPRESSED_SIZE).unwrap_or(0));
             packed = i64::saturating_add(packed, m.int(column::COMPRESSED_SIZE).unwrap_or(0));
             first = first.or(chunk_start(m));
         }
-        let masked = self.masked;
+        let changed = [&self.assigned.found[..], &self.assigned.dropped].concat();
         let group = &mut self.groups[group];
         group.set(group_field::TOTAL_BYTE_SIZE, Value::i64(plain));
         if group.get(group_field::TOTAL_COMPRESSED_SIZE).is_some() {
@@ -230,7 +256,7 @@ impl<'a> Sink<'a> {
         if group.get(group_field::FILE_OFFSET).is_some() {
             group.set(group_field::FILE_OFFSET, Value::i64(first.unwrap_or(0)));
         }
-        cut_sorting(group, masked);
+        cut_sorting(group, &changed, &stays);
         Ok(())
     }
 
@@ -252,6 +278,15 @@ impl<'a> Sink<'a> {
                     chunk.remove(id);
                     chunk.remove(id + 1);
                 }
+            }
+        }
+        for group in &mut self.groups {
+            if let Some(columns) = group.list_mut(group_field::COLUMNS) {
+                let mut column = 0;
+                columns.retain(|_| {
+                    column += 1;
+                    !self.assigned.dropped.contains(&(column - 1))
+                });
             }
         }
         Ok((self.groups, self.columns))

@@ -10,7 +10,14 @@ use super::page::{Chunk, page_type};
 use super::thrift::{self, Struct, Value};
 use super::{Item, Place, Plan};
 use crate::error::{Error, Result};
+use crate::mask::{Shift, Treatment};
 use crate::table::Job;
+
+/// Bytes of a page's body, of at most `room`.
+fn page_length(header: &Struct, room: u64) -> Result<u64> {
+    let length = header.int(3).and_then(|n| u64::try_from(n).ok()).filter(|n| *n <= room);
+    length.ok_or_else(|| Error::malformed("damaged page: an impossible size"))
+}
 
 /// Bytes of a piece that is copied.
 const COPY: u64 = 1 << 20;
@@ -35,13 +42,16 @@ struct Reading<'a> {
     at: u64,
     end: u64,
     page: usize,
+    /// Rows of the pages before, as long as a page's values are its rows.
+    row: u64,
     /// Nothing for a chunk that is copied.
     masked: Option<(Arc<Chunk<'a>>, Option<super::Shared>)>,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(input: &'a File, footer: &'a Footer, plan: &'a Plan<'a>, job: &'a Job<'a>) -> Self {
-        let places = |group| (0..footer.leaves.len()).map(move |column| Place { group, column });
+        let stays = |place: &Place| !plan.assigned.dropped.contains(&place.column);
+        let places = |group| (0..footer.leaves.len()).map(move |column| Place { group, column }).filter(stays);
         let chunks = (0..plan.groups.len()).flat_map(places).collect();
         Self { input, footer, plan, job, chunks, now: None }
     }
@@ -69,14 +79,55 @@ impl<'a> Source<'a> {
     fn start(&self, place: Place) -> Result<Reading<'a>> {
         let metadata = metadata(&self.plan.groups, place);
         let (at, size) = self.footer.span(metadata)?;
-        let masked = self.plan.masked.iter().position(|i| *i == place.column);
+        let masked = self.plan.assigned.found.iter().position(|i| *i == place.column);
         let masked = masked.map(|i| self.chunk(metadata, place, i)).transpose()?;
-        Ok(Reading { place, at, end: at + size, page: 0, masked: masked.map(|chunk| (Arc::new(chunk), None)) })
+        Ok(Reading { place, at, end: at + size, page: 0, row: 0, masked: masked.map(|chunk| (Arc::new(chunk), None)) })
     }
 
     fn chunk(&self, metadata: &Struct, place: Place, masked: usize) -> Result<Chunk<'a>> {
+        let kind = self.plan.kinds[masked];
+        let mut chunk = self.plain_chunk(metadata, place, kind)?;
+        chunk.bloom = kind.kept.is_none() && metadata.get(column::BLOOM_OFFSET).is_some();
+        if let (Treatment::Shift(shift), Some(by)) = (kind.treatment, self.plan.assigned.by[masked]) {
+            chunk.days = Some(self.days(shift, Place { column: by, ..place })?);
+        }
+        Ok(chunk)
+    }
+
+    /// Days by which the rows of a row group are moved.
+    fn days(&self, shift: &Shift, by: Place) -> Result<Vec<i32>> {
+        let metadata = metadata(&self.plan.groups, by);
+        let element = self.footer.element(&self.footer.leaves[by.column]);
+        let kind = super::Kind {
+            physical: super::schema::physical(element)?,
+            meaning: super::schema::meaning(element)?,
+            treatment: &Treatment::Keep,
+            kept: None,
+        };
+        let chunk = self.plain_chunk(metadata, by, kind)?;
+        let (mut at, size) = self.footer.span(metadata)?;
+        let end = at + size;
+        let (mut days, mut dictionary) = (Vec::new(), None);
+        while at < end {
+            let (header, header_len) = self.header(at, end)?;
+            let length = page_length(&header, end - at - header_len)?;
+            let body = read_at(self.input, at + header_len, length as usize)?;
+            at += header_len + length;
+            match header.int(1) {
+                Some(page_type::DICTIONARY) => dictionary = Some(chunk.entries(&header, &body)?),
+                Some(page_type::DATA | page_type::DATA_V2) => {
+                    let ids = chunk.rows(&header, &body, || dictionary.as_deref())?;
+                    let ids: Vec<&[u8]> = ids.iter().map(|id| id.as_deref().unwrap_or_default()).collect();
+                    days.extend(shift.offsets(&ids));
+                }
+                _ => {}
+            }
+        }
+        Ok(days)
+    }
+
+    fn plain_chunk(&self, metadata: &Struct, place: Place, kind: super::Kind<'a>) -> Result<Chunk<'a>> {
         let leaf = &self.footer.leaves[place.column];
-        let (physical, meaning) = self.plan.kinds[masked];
         if metadata.int(column::TYPE) != self.footer.element(leaf).int(1) {
             return Err(Error::malformed("damaged footer: the chunk's type is not that of the schema"));
         }
@@ -85,13 +136,15 @@ impl<'a> Source<'a> {
             return Err(Error::malformed("damaged footer: the chunk's path is not that of the schema"));
         }
         Ok(Chunk {
-            pseudonymiser: self.job.pseudonymiser,
+            treatment: kind.treatment,
+            kept: kind.kept,
+            days: None,
             codec: Codec::from_number(metadata.int(column::CODEC).unwrap_or(-1))?,
-            physical,
-            meaning,
+            physical: kind.physical,
+            meaning: kind.meaning,
             max_definition: leaf.max_definition,
             max_repetition: leaf.max_repetition,
-            bloom: metadata.get(column::BLOOM_OFFSET).is_some(),
+            bloom: false,
         })
     }
 
@@ -104,8 +157,7 @@ impl<'a> Source<'a> {
             return Ok(Item::Raw(bytes));
         };
         let (header, header_len) = self.header(reading.at, reading.end)?;
-        let length = header.int(3).and_then(|n| u64::try_from(n).ok()).filter(|n| *n <= reading.end - reading.at - header_len);
-        let length = length.ok_or_else(|| Error::malformed("damaged page: an impossible size"))?;
+        let length = page_length(&header, reading.end - reading.at - header_len)?;
         let body = read_at(self.input, reading.at + header_len, length as usize)?;
         reading.at += header_len + length;
         (self.job.progress)(header_len + length);
@@ -113,8 +165,11 @@ impl<'a> Source<'a> {
         reading.page += 1;
         match header.int(1) {
             Some(page_type::DATA | page_type::DATA_V2) => {
-                let (chunk, dictionary) = (chunk.clone(), dictionary.clone());
-                Ok(Item::Page { place: reading.place, number, chunk, dictionary, header, body })
+                let (chunk, dictionary, row) = (chunk.clone(), dictionary.clone(), reading.row);
+                let inner = header.structure(5).or(header.structure(8));
+                let values = inner.and_then(|inner| u64::try_from(inner.int(1)?).ok()).unwrap_or(0);
+                reading.row = row.saturating_add(values);
+                Ok(Item::Page { place: reading.place, number, row, chunk, dictionary, header, body })
             }
             Some(page_type::DICTIONARY) if dictionary.is_none() && number == 0 => {
                 let shared = dictionary.insert(Arc::default()).clone();

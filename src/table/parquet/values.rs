@@ -32,7 +32,7 @@ pub(super) struct Values<'b> {
 }
 
 /// Values of one page in encodings that can announce any number of them without a byte for each.
-const MAX_CLAIMED: usize = 1 << 22;
+pub(super) const MAX_CLAIMED: usize = 1 << 22;
 /// Bytes that no decimal has.
 const MAX_DECIMAL: usize = 4097;
 /// Bytes that the values of one page may take once decoded: delta-encoded prefixes could claim any number.
@@ -56,21 +56,7 @@ pub(super) fn canonical_values(
     meaning: Meaning,
     count: usize,
 ) -> Result<Values<'_>> {
-    let raw = match physical {
-        Physical::ByteArray => byte_arrays(bytes, encoding, count)?,
-        Physical::Boolean => booleans(bytes, encoding, count)?,
-        Physical::Fixed(n) if encoding == encoding::DELTA_BYTE_ARRAY => {
-            let values = byte_arrays(bytes, encoding, count)?;
-            if values.spans.iter().any(|s| s.len() != n) {
-                return Err(Error::malformed("damaged page: a value of another length than the schema says"));
-            }
-            values
-        }
-        Physical::Int32 | Physical::Float => fixed(bytes, encoding, 4, count)?,
-        Physical::Int64 | Physical::Double => fixed(bytes, encoding, 8, count)?,
-        Physical::Int96 => fixed(bytes, encoding, 12, count)?,
-        Physical::Fixed(n) => fixed(bytes, encoding, n, count)?,
-    };
+    let raw = raw_values(bytes, encoding, physical, count)?;
     match meaning {
         Meaning::Binary => Ok(raw),
         Meaning::Text => {
@@ -85,6 +71,28 @@ pub(super) fn canonical_values(
         }),
         _ => map(&raw, |value, out| one(value, meaning, out)),
     }
+}
+
+/// Decodes `count` values as their physical type has them.
+///
+/// # Errors
+/// Fewer values than `count`, or an encoding that does not fit.
+pub(super) fn raw_values(bytes: &[u8], encoding: i64, physical: Physical, count: usize) -> Result<Values<'_>> {
+    Ok(match physical {
+        Physical::ByteArray => byte_arrays(bytes, encoding, count)?,
+        Physical::Boolean => booleans(bytes, encoding, count)?,
+        Physical::Fixed(n) if encoding == encoding::DELTA_BYTE_ARRAY => {
+            let values = byte_arrays(bytes, encoding, count)?;
+            if values.spans.iter().any(|s| s.len() != n) {
+                return Err(Error::malformed("damaged page: a value of another length than the schema says"));
+            }
+            values
+        }
+        Physical::Int32 | Physical::Float => fixed(bytes, encoding, 4, count)?,
+        Physical::Int64 | Physical::Double => fixed(bytes, encoding, 8, count)?,
+        Physical::Int96 => fixed(bytes, encoding, 12, count)?,
+        Physical::Fixed(n) => fixed(bytes, encoding, n, count)?,
+    })
 }
 
 fn map(raw: &Values<'_>, canonical: impl Fn(&[u8], &mut Vec<u8>) -> Result<()>) -> Result<Values<'static>> {

@@ -1,4 +1,4 @@
-//! Which columns are masked: a list as it is typed, resolved against a header or schema.
+//! Columns as they are typed: a list, resolved against a header or schema.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Columns(Vec<Selector>);
 
 /// One entry of [`Columns`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Selector {
+pub(super) enum Selector {
     /// `#3`: the third column, from 1.
     Number(usize),
     /// `tel_*`: the pieces between the stars.
@@ -103,6 +103,16 @@ impl Columns {
         }
         selectors.push(entry.finish(text)?);
         Ok(Self(selectors))
+    }
+
+    /// The entries, to be matched one by one.
+    pub(super) fn selectors(&self) -> &[Selector] {
+        &self.0
+    }
+
+    /// Whether an entry names the candidate, or a group that it lies in.
+    pub fn covers(&self, candidate: &Candidate, all: &[Candidate]) -> bool {
+        self.0.iter().any(|s| s.covers(candidate, all))
     }
 
     /// The entries in their order.
@@ -228,7 +238,22 @@ impl Entry {
 }
 
 impl Selector {
-    fn matches(&self, candidate: &Candidate, all: &[Candidate]) -> bool {
+    /// Whether it was meant for this column alone, rather than for all of a pattern.
+    pub(super) fn is_exact(&self) -> bool {
+        !matches!(self, Self::Glob(_))
+    }
+
+    /// Whether it names the candidate, or a group that the candidate lies in.
+    pub(super) fn covers(&self, candidate: &Candidate, all: &[Candidate]) -> bool {
+        let within = match self {
+            Self::Number(n) => candidate.number == *n,
+            Self::Glob(pieces) => candidate.path.first().is_some_and(|name| glob(pieces, name)),
+            Self::Path(steps) => candidate.path.starts_with(steps),
+        };
+        within || self.matches(candidate, all)
+    }
+
+    pub(super) fn matches(&self, candidate: &Candidate, all: &[Candidate]) -> bool {
         match self {
             Self::Number(n) => candidate.number == *n && candidate.path.len() <= 1,
             Self::Glob(pieces) => candidate.path.len() == 1 && glob(pieces, &candidate.path[0]),
@@ -243,7 +268,7 @@ impl Selector {
         }
     }
 
-    fn not_found(&self, candidates: &[Candidate]) -> Error {
+    pub(super) fn not_found(&self, candidates: &[Candidate]) -> Error {
         let width = candidates.iter().map(|c| c.number).max().unwrap_or(0);
         match self {
             Self::Number(n) if (1..=width).contains(n) => {
