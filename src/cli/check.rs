@@ -1,15 +1,15 @@
 //! `hmask check`: does an original of a masked column still occur anywhere in a file?
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, Write};
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hmask::gate::leaks::{Finding, Scan};
+use hmask::gate::leaks::{Finding, Search, Tallies};
 use hmask::gate::originals::Originals;
 use hmask::table::compress::{self, Compression};
-use hmask::table::{self, Format, Input, Job, TextEncoding, TextLayout, csv, export};
+use hmask::table::csv::{CsvOptions, Ragged};
+use hmask::table::rows::{self, Looking, Rows};
+use hmask::table::{self, Format, Input, Job, TextEncoding};
 use hmask::{Error, Form, Key, Pseudonymiser, Result, Rules, Scope, pipeline};
 
 use super::args::CheckArgs;
@@ -55,48 +55,43 @@ fn read_originals(args: &CheckArgs, originals: &Arc<Originals>) -> Result<()> {
 }
 
 fn look(args: &CheckArgs, originals: &Originals) -> Result<Vec<Finding>> {
-    let new = |names: Vec<String>| {
-        let scan = Scan::new(originals, names.into_iter().map(|n| (n, false)));
-        if args.identifiers { scan } else { scan.originals_only() }
-    };
+    let search = Search::new(originals, Vec::new());
+    let search = if args.identifiers { search } else { search.originals_only() };
     let source = Source::open(&args.file, None)?;
-    let is_table = Format::from_name(&args.file).is_some();
-    match (source.format, source.input) {
-        (Format::Parquet, Input::File(file)) => {
-            let mut csv = tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e))?;
-            export::parquet_to_csv(file, &mut csv)?;
-            csv.rewind().map_err(|e| Error::io("cannot read", e))?;
-            table(csv, TextLayout::default(), new)
-        }
-        (Format::Csv, Input::File(file)) if is_table => {
-            let layout = layout(&file, &args.file)?;
-            table(compress::reader(Box::new(file), compress::MAX_RATIO)?, layout, new)
-        }
-        (Format::Ipc | Format::Parquet, _) => Err(Error::unsupported("an Arrow file cannot be looked through yet")),
-        (_, Input::File(file)) => lines(compress::reader(Box::new(file), compress::MAX_RATIO)?, new),
-        (_, Input::Stream(stream)) => lines(compress::reader(stream, compress::MAX_RATIO)?, new),
+    let is_table = Format::from_name(&args.file).is_some() || matches!(source.format, Format::Parquet | Format::Ipc);
+    if !is_table {
+        return match source.input {
+            Input::File(file) => lines(compress::reader(Box::new(file), compress::MAX_RATIO)?, &search),
+            Input::Stream(stream) => lines(compress::reader(stream, compress::MAX_RATIO)?, &search),
+        };
     }
-}
-
-fn table<'o>(input: impl Read, layout: TextLayout, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<Vec<Finding>> {
-    let mut scan = None;
-    csv::records(input, layout, |number, record| {
-        if record.as_slice().contains('\0') {
-            return Err(no_text().at(|p| p.record = Some(number)));
-        }
-        match &mut scan {
-            None => scan = Some(new(record.iter().map(str::to_owned).collect())),
-            Some(scan) => record.iter().enumerate().for_each(|(column, cell)| scan.cell(column, number, cell)),
-        }
-        Ok(())
-    })?;
-    Ok(scan.map(Scan::finish).unwrap_or_default())
+    let options = CsvOptions { ragged: Ragged::Keep, ..args.table.csv_options()? };
+    let bar = progress(args.run.progress, source.size);
+    let advance = |n| bar.inc(n);
+    let looking =
+        Looking { options: &options, workers: pipeline::workers(args.run.threads.map(usize::from)), progress: &advance };
+    let mut tallies = Tallies::default();
+    let work = |rows: &Rows<'_>| search.rows(rows);
+    let columns = rows::look(
+        source.input,
+        source.format,
+        &looking,
+        |_| Ok(()),
+        work,
+        |found, first, _| {
+            tallies.add(found, first);
+            Ok(())
+        },
+    );
+    bar.finish_and_clear();
+    let columns = columns?;
+    Ok(search.finish(tallies, &columns.names, &columns.metadata))
 }
 
 /// Any text: a record is a line, in UTF-8, or else in Windows-1252.
-fn lines<'o>(input: impl Read, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<Vec<Finding>> {
+fn lines(input: impl Read, search: &Search<'_>) -> Result<Vec<Finding>> {
     let old = TextEncoding::from_label("windows-1252")?;
-    let mut scan = new(vec!["text".into()]);
+    let mut tallies = Tallies::default();
     let mut reader = BufReader::new(input);
     let mut line = Vec::new();
     for number in 1.. {
@@ -109,25 +104,12 @@ fn lines<'o>(input: impl Read, new: impl Fn(Vec<String>) -> Scan<'o>) -> Result<
         }
         // Five bytes that Windows-1252 does not have are lost at the most.
         let text = TextEncoding::UTF_8.decode(&line).or_else(|| old.decode(&line));
-        scan.cell(0, number, &String::from_utf8_lossy(text.as_deref().unwrap_or(&line)));
+        let text = String::from_utf8_lossy(text.as_deref().unwrap_or(&line));
+        tallies.add(search.rows(&Rows::one(&text)), number);
     }
-    Ok(scan.finish())
+    Ok(search.finish(tallies, &["text".into()], &[]))
 }
 
 fn no_text() -> Error {
     Error::unsupported("a NUL: this is no text that can be looked through")
-}
-
-/// The delimiter that the first line has most of, and the encoding of a byte order mark.
-fn layout(file: &File, name: &Path) -> Result<TextLayout> {
-    let failed = |e| Error::io(format!("cannot read {}", name.display()), e);
-    let mut start = Vec::new();
-    let copy = file.try_clone().map_err(failed)?;
-    compress::reader(Box::new(copy), compress::MAX_RATIO)?.take(1 << 16).read_to_end(&mut start).map_err(failed)?;
-    (&*file).rewind().map_err(failed)?;
-    let encoding = TextEncoding::from_mark(&start).map_or(TextEncoding::UTF_8, |(e, _)| e);
-    let first: Vec<u8> = start.into_iter().filter(|b| *b != 0).take_while(|b| *b != b'\n').collect();
-    let many = |d: &u8| first.iter().filter(|b| *b == d).count();
-    let delimiter = [b',', b';', b'\t', b'|'].into_iter().max_by_key(many).filter(|d| many(d) > 0).unwrap_or(b',');
-    Ok(TextLayout { encoding, delimiter })
 }

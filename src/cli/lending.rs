@@ -216,6 +216,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
         masked: report.columns.iter().map(|c| c.number).collect(),
         originals: &originals,
         accepted,
+        workers: plan.workers,
     };
     if format == Format::Parquet {
         let mut csv = nameless()?;

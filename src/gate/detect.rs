@@ -1,39 +1,16 @@
-//! Identifiers of persons in a text: by their check digits, not by their looks alone.
+//! Identifiers of persons within a text: mailboxes, telephone numbers, and what check digits tell among other words.
 //!
-//! Sources: RFC 5321 (mailbox), ISO 13616 with the SWIFT registry (IBAN), ISO/IEC 7812-1 (card numbers, Luhn), INSEE (NIR and its key 97),
-//! ITU-T E.164 and the French numbering plan (telephone numbers).
+//! Sources: RFC 5321 (mailbox), ITU-T E.164 and the French numbering plan (telephone numbers); those of [`super::identify`].
 
-/// Kinds of identifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A mailbox with its domain.
-    Email,
-    /// International bank account number.
-    Iban,
-    /// Number of a payment card.
-    Card,
-    /// French social security number, with its key.
-    Nir,
-    /// Telephone number, international or French.
-    Phone,
-}
+use super::identify::{self, Kind};
 
-impl Kind {
-    /// Its name in messages and manifests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Email => "e-mail address",
-            Self::Iban => "IBAN",
-            Self::Card => "card number",
-            Self::Nir => "French social security number",
-            Self::Phone => "telephone number",
-        }
-    }
+/// Kinds that are looked for in sentences, too: by chance a number is seldom one of them.
+const IN_SENTENCES: [Kind; 9] =
+    [Kind::FrNir, Kind::Card, Kind::BeNrn, Kind::DeIdnr, Kind::FrSpi, Kind::ItCf, Kind::RoCnp, Kind::NoFnr, Kind::FiHetu];
 
-    /// Whether a cell that is nothing else can be one by chance, so that most of the column must be alike.
-    pub(super) fn needs_company(self) -> bool {
-        matches!(self, Self::Card | Self::Nir | Self::Phone)
-    }
+/// Whether a kind is looked for here.
+pub(super) fn finds(kind: Kind) -> bool {
+    matches!(kind, Kind::Email | Kind::Phone | Kind::Iban) || IN_SENTENCES.contains(&kind)
 }
 
 /// Calls `each` for every identifier, and whether it is the whole text.
@@ -114,85 +91,13 @@ fn groups<'t>(text: &'t str, mut each: impl FnMut(&'t str, &str, usize)) {
 }
 
 fn number(group: &str, plain: &str, gaps: usize) -> Option<Kind> {
-    if iban(plain) {
+    if identify::matches(Kind::Iban, group) {
         Some(Kind::Iban)
     } else if phone(group, plain, gaps) {
         Some(Kind::Phone)
-    } else if nir(plain) {
-        Some(Kind::Nir)
-    } else if card(plain) {
-        Some(Kind::Card)
     } else {
-        None
+        IN_SENTENCES.into_iter().find(|kind| identify::matches(*kind, group))
     }
-}
-
-/// Two letters, two check digits, as many characters as the country has; modulo 97 it is 1.
-fn iban(plain: &str) -> bool {
-    const LENGTHS: [(usize, &str); 18] = [
-        (15, "NO"),
-        (16, "BE"),
-        (18, "DK FI FK FO GL NL SD"),
-        (19, "MK SI"),
-        (20, "AT BA EE KZ LT LU MN XK"),
-        (21, "CH HR LI LV"),
-        (22, "BG BH CR DE GB GE IE ME RS VA"),
-        (23, "AE GI IL IQ OM SO TL"),
-        (24, "AD CZ ES MD PK RO SA SE SK TN VG"),
-        (25, "LY PT ST"),
-        (26, "IS TR"),
-        (27, "BI DJ FR GR IT MC MR SM"),
-        (28, "AL AZ BY CY DO GT HN HU LB NI PL SV"),
-        (29, "BR EG PS QA UA"),
-        (30, "JO KW MU YE"),
-        (31, "MT SC"),
-        (32, "LC"),
-        (33, "RU"),
-    ];
-    let upper = plain.to_ascii_uppercase();
-    let Some((country, rest)) = upper.split_at_checked(2) else { return false };
-    let fits = |(n, countries): &(usize, &str)| *n == upper.len() && countries.split(' ').any(|c| c == country);
-    if !LENGTHS.iter().any(fits) || !rest.as_bytes()[..2].iter().all(u8::is_ascii_digit) {
-        return false;
-    }
-    let turned = rest[2..].chars().chain(country.chars()).chain(rest[..2].chars());
-    turned.map(|c| c.to_digit(36).unwrap_or(0)).fold(0, |n, d| (if d < 10 { n * 10 } else { n * 100 } + d) % 97) == 1
-}
-
-/// 13 to 19 digits with the first digits of the large schemes, and Luhn's check.
-fn card(plain: &str) -> bool {
-    let fits = matches!(
-        (plain.len(), plain.as_bytes()),
-        (16 | 13 | 19, [b'4', ..]) | (16, [b'5' | b'2' | b'6', ..]) | (15, [b'3', b'4' | b'7', ..])
-    );
-    fits && plain.bytes().all(|b| b.is_ascii_digit()) && luhn(plain)
-}
-
-fn luhn(digits: &str) -> bool {
-    let sum: u32 = digits
-        .bytes()
-        .rev()
-        .enumerate()
-        .map(|(i, b)| match (u32::from(b - b'0'), i % 2) {
-            (d, 0) => d,
-            (d, _) => d * 2 - if d > 4 { 9 } else { 0 },
-        })
-        .sum();
-    sum.is_multiple_of(10)
-}
-
-/// Sex, year, month, department, commune, order and the key: 97 minus the rest of the others modulo 97.
-fn nir(plain: &str) -> bool {
-    let (Some(number), Some(key)) = (plain.get(..13), plain.get(13..).filter(|k| k.len() == 2)) else { return false };
-    let corsica = number[5..7].to_ascii_uppercase();
-    let number = match corsica.as_str() {
-        "2A" => format!("{}19{}", &number[..5], &number[7..]),
-        "2B" => format!("{}18{}", &number[..5], &number[7..]),
-        _ => number.to_owned(),
-    };
-    let month = number[3..5].parse().unwrap_or(0);
-    let (Ok(n), Ok(key)) = (number.parse::<u64>(), key.parse::<u64>()) else { return false };
-    matches!(number.as_bytes()[0], b'1'..=b'4' | b'7' | b'8') && matches!(month, 1..=12 | 20..=42 | 50..=99) && 97 - n % 97 == key
 }
 
 /// `+` and 8 to 15 digits; or a French number: 0, a digit from 1 to 9, and eight more, alone or in pairs.
@@ -225,8 +130,8 @@ mod tests {
             ("iban : DE89370400440532013000 (compte)", Kind::Iban, false),
             ("4111 1111 1111 1111", Kind::Card, true),
             ("378282246310005", Kind::Card, true),
-            ("2 11 12 2A 512 406 55", Kind::Nir, true),
-            ("NIR 274052B00911146", Kind::Nir, false),
+            ("2 11 12 2A 512 406 55", Kind::FrNir, true),
+            ("NIR 274052B00911146", Kind::FrNir, false),
             ("06 12 34 56 78", Kind::Phone, true),
             ("0612345678", Kind::Phone, true),
             ("rappeler au +33 6 12 34 56 78 svp", Kind::Phone, false),

@@ -3,14 +3,27 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::detect::{Kind, identifiers};
-use super::originals::{Originals, Search};
+use super::detect::{self, identifiers};
+use super::identify::{self, Kind};
+use super::originals::{Looking, Originals};
+use crate::table::rows::Rows;
 
-/// What was found in a column, or in the header.
+/// Where something was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The names of the columns.
+    Header,
+    /// What a file says beside its table.
+    Metadata,
+    /// A column, as it can be named without saying more than is known.
+    Column(String),
+}
+
+/// What was found in a column, in the header or in metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The column as it can be named without saying more than is known; none for the header.
-    pub column: Option<String>,
+    /// Where.
+    pub place: Place,
     /// [`ORIGINAL`], or the kind of an identifier.
     pub what: &'static str,
     /// Cells that hold it.
@@ -21,11 +34,12 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { column, what, cells, first } = self;
+        let Self { place, what, cells, first } = self;
         let cells = if *cells == 1 { "1 cell".into() } else { format!("{cells} cells") };
-        match column {
-            None => write!(f, "header: {what} in {cells}"),
-            Some(column) => write!(f, "column {column:?}: {what} in {cells}, first in record {first}"),
+        match place {
+            Place::Header => write!(f, "header: {what} in {cells}"),
+            Place::Metadata => write!(f, "metadata: {what} in {}", cells.replace("cell", "entry").replace("entrys", "entries")),
+            Place::Column(column) => write!(f, "column {column:?}: {what} in {cells}, first in record {first}"),
         }
     }
 }
@@ -34,28 +48,31 @@ impl fmt::Display for Finding {
 pub const ORIGINAL: &str = "original of a masked column";
 /// Cells of a column that have to be alike, if a number alone proves nothing: one in so many.
 const COMPANY: u64 = 2;
-/// What fields beyond the header are called.
-const BEYOND: &str = "beyond the header";
+/// The chance that all of a column's numbers are of a kind, and yet none was meant so, below which they are believed.
+const BELIEVED: f64 = 1e-4;
 
-/// Looks through the cells of a table.
-pub struct Scan<'a> {
-    originals: &'a Originals,
-    search: Search,
-    columns: Vec<Column>,
+/// What is looked for, and where not.
+pub struct Search<'o> {
+    originals: &'o Originals,
+    /// For each column whether it holds pseudonyms, and nothing to be looked for.
+    masked: Vec<bool>,
     /// Whether identifiers count that were not masked.
     identifiers: bool,
 }
 
+/// What some rows hold, or all of them so far.
+#[derive(Default)]
+pub struct Tallies(Vec<Column>);
+
+#[derive(Default)]
 struct Column {
-    name: String,
-    /// Whether it holds pseudonyms, and nothing to be looked for.
-    masked: bool,
     cells: u64,
+    /// Cells that hold an original, and the row of the first.
     originals: (u64, u64),
     kinds: BTreeMap<Kind, Tally>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Tally {
     /// Cells that are such an identifier and nothing else.
     whole: u64,
@@ -63,14 +80,20 @@ struct Tally {
     first: u64,
 }
 
-impl<'a> Scan<'a> {
-    /// A scan of a table with these columns, of which some are masked.
-    pub fn new(originals: &'a Originals, columns: impl IntoIterator<Item = (String, bool)>) -> Self {
-        let column = |(name, masked)| Column { name, masked, cells: 0, originals: (0, 0), kinds: BTreeMap::new() };
-        // What lies beyond the header, in a record of more fields, belongs to no column that is masked.
-        let beyond = (BEYOND.to_owned(), false);
-        let columns = columns.into_iter().chain([beyond]).map(column).collect();
-        Self { originals, search: Search::default(), columns, identifiers: true }
+impl Tally {
+    fn add(&mut self, other: Self, offset: u64) {
+        if self.whole + self.within == 0 {
+            self.first = other.first + offset;
+        }
+        self.whole += other.whole;
+        self.within += other.within;
+    }
+}
+
+impl<'o> Search<'o> {
+    /// Looks for originals and identifiers in columns that are not `masked`.
+    pub fn new(originals: &'o Originals, masked: Vec<bool>) -> Self {
+        Self { originals, masked, identifiers: true }
     }
 
     /// The same for originals alone, whatever else there is.
@@ -80,107 +103,170 @@ impl<'a> Scan<'a> {
         self
     }
 
-    /// Looks at a cell of a record, counted from 1.
-    pub fn cell(&mut self, column: usize, record: u64, text: &str) {
-        let last = self.columns.len().saturating_sub(1);
-        let Some(column) = self.columns.get_mut(column.min(last)).filter(|c| !c.masked) else { return };
-        if text.is_empty() {
-            return;
+    /// Looks through some rows, which are counted from 0.
+    pub fn rows(&self, rows: &Rows<'_>) -> Tallies {
+        let mut tallies = Tallies::default();
+        let mut looking = self.originals.looking();
+        for (row, cells) in (0..).zip(rows.iter()) {
+            for cell in cells {
+                let column = cell.column as usize;
+                if !self.masked.get(column).is_some_and(|masked| *masked) {
+                    self.cell(cell.text, row, tallies.column(column), &mut looking);
+                }
+            }
         }
+        tallies
+    }
+
+    fn cell(&self, text: &str, row: u64, column: &mut Column, looking: &mut Looking<'_>) {
         column.cells += 1;
-        if self.originals.count(text, &mut self.search) > 0 {
+        if looking.count(text) > 0 {
             let (cells, first) = &mut column.originals;
+            *first = if *cells == 0 { row } else { *first };
             *cells += 1;
-            *first = if *cells == 1 { record } else { *first };
         }
         if !self.identifiers {
             return;
         }
-        identifiers(text, |kind, whole| {
-            let tally = column.kinds.entry(kind).or_default();
-            if tally.whole + tally.within == 0 {
-                tally.first = record;
+        let kinds = &mut column.kinds;
+        let mut note = |kind: Kind, whole: bool| {
+            let one = Tally { whole: u64::from(whole), within: u64::from(!whole), first: row };
+            kinds.entry(kind).or_default().add(one, 0);
+        };
+        identifiers(text, &mut note);
+        // Telephone numbers and mailboxes are known above, in sentences, too.
+        identify::kinds(text, |kind| {
+            if kind.is_direct() && !detect::finds(kind) {
+                note(kind, true);
             }
-            *(if whole { &mut tally.whole } else { &mut tally.within }) += 1;
         });
     }
 
-    /// What was found, also in the names of the columns.
-    pub fn finish(mut self) -> Vec<Finding> {
-        let mut findings = self.header();
-        for (i, column) in self.columns.into_iter().enumerate() {
+    /// What was found in a table with columns of these names, also in the names and in keys and values of its metadata.
+    pub fn finish(&self, tallies: Tallies, names: &[String], metadata: &[(String, String)]) -> Vec<Finding> {
+        let mut findings = self.texts(Place::Header, names.iter());
+        findings.extend(self.texts(Place::Metadata, metadata.iter().flat_map(|(key, value)| [key, value])));
+        let mut looking = self.originals.looking();
+        let beyond = || "beyond the header".to_owned();
+        for (i, column) in tallies.0.into_iter().enumerate() {
+            let name = names.get(i).cloned().unwrap_or_else(beyond);
             // A name that is an original itself, as in a file without a header, is not repeated.
-            let is_telling = self.originals.count(&column.name, &mut self.search) > 0;
-            let name = Some(if is_telling { format!("#{}", i + 1) } else { column.name });
+            let name = Place::Column(if looking.count(&name) > 0 { format!("#{}", i + 1) } else { name });
             let (cells, first) = column.originals;
             if cells > 0 {
-                findings.push(Finding { column: name.clone(), what: ORIGINAL, cells, first });
+                findings.push(Finding { place: name.clone(), what: ORIGINAL, cells, first });
             }
-            for (kind, tally) in column.kinds {
-                let by_chance = kind.needs_company() && tally.within == 0 && tally.whole * COMPANY < column.cells;
-                if !by_chance {
-                    let cells = tally.whole + tally.within;
-                    findings.push(Finding { column: name.clone(), what: kind.name(), cells, first: tally.first });
+            for (kind, tally) in &column.kinds {
+                let cells = tally.whole + tally.within;
+                if is_meant(*kind, *tally, column.cells) {
+                    findings.push(Finding { place: name.clone(), what: kind.name(), cells, first: tally.first });
                 }
             }
         }
         findings
     }
 
-    /// What the names of the columns hold, those of masked ones, too: names are sent.
-    fn header(&mut self) -> Vec<Finding> {
+    /// What the names of the columns hold, those of masked ones, too, or what else goes with a table.
+    fn texts<'t>(&self, place: Place, texts: impl Iterator<Item = &'t String>) -> Vec<Finding> {
+        let mut looking = self.originals.looking();
         let mut found: BTreeMap<&'static str, u64> = BTreeMap::new();
-        for column in &self.columns {
-            if self.originals.count(&column.name, &mut self.search) > 0 {
+        for text in texts {
+            if looking.count(text) > 0 {
                 *found.entry(ORIGINAL).or_default() += 1;
             }
             if self.identifiers {
-                identifiers(&column.name, |kind, _| *found.entry(kind.name()).or_default() += 1);
+                identifiers(text, |kind, _| *found.entry(kind.name()).or_default() += 1);
             }
         }
-        found.into_iter().map(|(what, cells)| Finding { column: None, what, cells, first: 1 }).collect()
+        found.into_iter().map(|(what, cells)| Finding { place: place.clone(), what, cells, first: 1 }).collect()
+    }
+}
+
+/// Whether cells are identifiers, rather than numbers that happen to have their form.
+fn is_meant(kind: Kind, tally: Tally, cells: u64) -> bool {
+    let is_certain = kind.chance() <= 0.0 || matches!(kind, Kind::Iban) || tally.within > 0;
+    let has_company = tally.whole * COMPANY >= cells;
+    // What is told by its form alone, such as a telephone number, needs no more than company.
+    let by_form = matches!(kind, Kind::Phone | Kind::Card | Kind::FrNir);
+    let is_believed = kind.chance().powf(tally.whole as f64) < BELIEVED;
+    is_certain || has_company && (by_form || is_believed && tally.whole * 10 >= cells * 9)
+}
+
+impl Tallies {
+    fn column(&mut self, column: usize) -> &mut Column {
+        if self.0.len() <= column {
+            self.0.resize_with(column + 1, Column::default);
+        }
+        &mut self.0[column]
+    }
+
+    /// Adds what later rows hold, of which the first is the record `first`.
+    pub fn add(&mut self, other: Self, first: u64) {
+        for (i, other) in other.0.into_iter().enumerate() {
+            let column = self.column(i);
+            column.cells += other.cells;
+            if column.originals.0 == 0 && other.originals.0 > 0 {
+                column.originals.1 = other.originals.1 + first;
+            }
+            column.originals.0 += other.originals.0;
+            for (kind, tally) in other.kinds {
+                column.kinds.entry(kind).or_default().add(tally, first);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::csv::CsvOptions;
+    use crate::table::rows::{Looking as Look, look};
+    use crate::table::{Format, Input};
 
-    fn scan(rows: &[&[&str]]) -> Vec<(Option<String>, &'static str, u64, u64)> {
+    fn scan(csv: &str, masked: &[bool]) -> Vec<String> {
         let originals = Originals::default();
         originals.see(&["Zoé Lefèvre".as_bytes(), b"zoe@example.fr"]);
-        let names = ["name", "notes", "number"].map(|n| (n.to_owned(), n == "name"));
-        let mut scan = Scan::new(&originals, names);
-        for (record, row) in rows.iter().enumerate() {
-            row.iter().enumerate().for_each(|(i, cell)| scan.cell(i, record as u64 + 2, cell));
-        }
-        scan.finish().into_iter().map(|f| (f.column, f.what, f.cells, f.first)).collect()
+        let search = Search::new(&originals, masked.to_vec());
+        let mut tallies = Tallies::default();
+        let options = CsvOptions { delimiter: Some(b','), ragged: crate::table::csv::Ragged::Keep, ..CsvOptions::default() };
+        let looking = Look { options: &options, workers: 1, progress: &|_| {} };
+        let input = Input::Stream(Box::new(std::io::Cursor::new(csv.to_owned())));
+        let columns = look(
+            input,
+            Format::Csv,
+            &looking,
+            |_| Ok(()),
+            |rows| search.rows(rows),
+            |found, first, _| {
+                tallies.add(found, first);
+                Ok(())
+            },
+        );
+        search.finish(tallies, &columns.unwrap().names, &[]).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn findings_have_a_place_and_no_value() {
-        let found = scan(&[
-            &["3bf2a566b1b9ef4e", "", "0612345678"],
-            &["3bf2a566b1b9ef4e", "Mme LEFEVRE Zoe", "12"],
-            &["3bf2a566b1b9ef4e", "lefevre zoe, zoe@example.fr", "13"],
-        ]);
-        let notes = Some("notes".to_owned());
-        assert_eq!(found, [(notes.clone(), ORIGINAL, 2, 3), (notes, "e-mail address", 1, 4)]);
-        assert_eq!(
-            scan(&[&["x", "ok", "0612345678"], &["y", "", "0712345678"]]),
-            [(Some("number".into()), "telephone number", 2, 2)]
+        let masked = [true, false, false];
+        let found = scan(
+            "name,notes,number\n3bf2a566b1b9ef4e,,0612345678\n3bf2a566b1b9ef4e,Mme LEFEVRE Zoe,12\n\
+             3bf2a566b1b9ef4e,\"lefevre zoe, zoe@example.fr\",13\n",
+            &masked,
         );
+        assert_eq!(
+            found,
+            [
+                "column \"notes\": original of a masked column in 2 cells, first in record 3",
+                "column \"notes\": e-mail address in 1 cell, first in record 4",
+            ]
+        );
+        let found = scan("name,notes,number\nx,ok,0612345678\ny,,0712345678\n", &masked);
+        assert_eq!(found, ["column \"number\": telephone number in 2 cells, first in record 2"]);
     }
 
     #[test]
     fn a_header_that_is_data_and_fields_beyond_it_are_looked_through() {
-        let originals = Originals::default();
-        originals.see(&["Zoé Lefèvre".as_bytes()]);
-        let mut scan =
-            Scan::new(&originals, [("jean@exemple.fr".into(), true), ("Zoé Lefèvre".into(), false), ("x".into(), true)]);
-        scan.cell(1, 2, "Zoé Lefèvre");
-        scan.cell(3, 2, "zoe lefevre");
-        let found: Vec<String> = scan.finish().iter().map(ToString::to_string).collect();
+        let found = scan("jean@exemple.fr,Zoé Lefèvre,x\n1,Zoé Lefèvre,2,zoe lefevre\n", &[true, false, true]);
         assert_eq!(
             found,
             [
@@ -189,6 +275,20 @@ mod tests {
                 "column \"#2\": original of a masked column in 1 cell, first in record 2",
                 "column \"beyond the header\": original of a masked column in 1 cell, first in record 2",
             ]
+        );
+    }
+
+    #[test]
+    fn national_numbers_need_a_whole_column() {
+        let column = |values: &[&str]| format!("n\n{}\n", values.join("\n"));
+        assert_eq!(
+            scan(&column(&["80010972207", "91061949632", "80010972207"]), &[false]),
+            ["column \"n\": Polish PESEL number in 3 cells, first in record 2"]
+        );
+        assert!(scan(&column(&["80010972207", "12345678901", "98765432109"]), &[false]).is_empty());
+        assert_eq!(
+            scan(&column(&["https://zoe:x@example.com/", "y"]), &[false])[1],
+            "column \"n\": URL with a user in 1 cell, first in record 2"
         );
     }
 }

@@ -1,16 +1,17 @@
 //! What must hold before a file leaves: it is whole, and no original of a masked column or other identifier stands in it.
 //!
-//! [`originals`] knows what was masked, [`detect`] what identifies persons, [`leaks`] looks for both; `fold` makes alike what looks alike.
+//! [`originals`] knows what was masked, [`identify`] what identifies persons, `detect` where it stands within a text, [`leaks`] looks for both; `fold` makes alike what looks alike.
 
-pub mod detect;
+mod detect;
 mod fold;
+pub mod identify;
 pub mod leaks;
 pub mod originals;
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{Read, Seek};
 
-use leaks::{Finding, Scan};
+use leaks::{Finding, Place, Search, Tallies};
 use originals::{Facts, Originals};
 use sha2::{Digest, Sha256};
 
@@ -18,7 +19,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mask::hex;
 use crate::policy::{Candidate, Columns, Missing, quote_path};
 use crate::report::GateFacts;
-use crate::table::{TextLayout, csv};
+use crate::table::csv::{CsvOptions, Ragged};
+use crate::table::rows::{self, BEYOND, Looking, Rows};
+use crate::table::{Format, Input, TextLayout};
 
 /// Bytes that the Files API takes (`OpenAI`, createFile).
 const MAX_BYTES: u64 = 512 << 20;
@@ -44,6 +47,8 @@ pub struct Outgoing<'a> {
     pub originals: &'a Originals,
     /// Columns in which findings do not matter.
     pub accepted: Option<&'a Columns>,
+    /// Threads that look.
+    pub workers: usize,
 }
 
 /// What the leak check came to.
@@ -82,7 +87,7 @@ impl Cleared {
             return refuse(format!("the masked file has {bytes} bytes, more than the {MAX_BYTES} that can be lent"));
         }
         file.rewind().map_err(failed)?;
-        let checked = outgoing.check(&mut file)?;
+        let checked = outgoing.check(&file)?;
         Ok(Self { file, bytes, sha256, checked })
     }
 
@@ -114,24 +119,34 @@ impl Cleared {
 }
 
 impl Outgoing<'_> {
-    fn check(&self, file: &mut File) -> Result<Checked> {
-        let mut scan: Option<Scan<'_>> = None;
-        let mut names = Vec::new();
-        csv::records(BufReader::with_capacity(1 << 16, file), self.layout, |number, record| {
-            if let Some(scan) = &mut scan {
-                record.iter().enumerate().for_each(|(column, cell)| scan.cell(column, number, cell));
-            } else {
-                names = record.iter().map(str::to_owned).collect();
-                scan = Some(Scan::new(
-                    self.originals,
-                    names.iter().enumerate().map(|(i, n)| (n.clone(), self.masked.contains(&(i + 1)))),
-                ));
-            }
-            Ok(())
-        })?;
-        let findings = scan.map(Scan::finish).unwrap_or_default();
+    fn check(&self, file: &File) -> Result<Checked> {
+        let mut tallies = Tallies::default();
+        let options = CsvOptions {
+            delimiter: Some(self.layout.delimiter),
+            encoding: self.layout.encoding,
+            ragged: Ragged::Keep,
+            ..CsvOptions::default()
+        };
+        let looking = Looking { options: &options, workers: self.workers, progress: &|_| {} };
+        let masked = (1..=self.masked.iter().copied().max().unwrap_or(0)).map(|n| self.masked.contains(&n)).collect();
+        let search = Search::new(self.originals, masked);
+        let input = Input::File(file.try_clone().map_err(|e| Error::io("cannot read the masked file", e))?);
+        let work = |rows: &Rows<'_>| search.rows(rows);
+        let columns = rows::look(
+            input,
+            Format::Csv,
+            &looking,
+            |_| Ok(()),
+            work,
+            |found, first, _| {
+                tallies.add(found, first);
+                Ok(())
+            },
+        )?;
+        let names: Vec<String> = columns.names.into_iter().filter(|n| n != BEYOND).collect();
+        let findings = search.finish(tallies, &names, &[]);
         let accepted = self.accepted(&names)?;
-        let is_accepted = |f: &Finding| f.column.as_ref().is_some_and(|c| accepted.contains(c));
+        let is_accepted = |f: &Finding| matches!(&f.place, Place::Column(c) if accepted.contains(c));
         let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_accepted);
         if leaks.is_empty() {
             return Ok(Checked { accepted, originals: self.originals.facts() });
@@ -139,7 +154,10 @@ impl Outgoing<'_> {
         let said: Vec<String> = leaks.iter().map(ToString::to_string).collect();
         let why = format!("nothing was sent, as it still holds what identifies persons: {}", said.join("; "));
         let error = Error::new(ErrorKind::Gate(why));
-        let mut columns: Vec<String> = leaks.into_iter().filter_map(|f| f.column).map(|c| quote_path(&[c])).collect();
+        let mut columns: Vec<String> = leaks
+            .into_iter()
+            .filter_map(|f| if let Place::Column(c) = f.place { Some(quote_path(&[c])) } else { None })
+            .collect();
         columns.dedup();
         if columns.is_empty() {
             return Err(error);
@@ -185,7 +203,7 @@ mod tests {
     use super::*;
 
     fn outgoing(originals: &Originals) -> Outgoing<'_> {
-        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None }
+        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None, workers: 2 }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::fold::Words;
 
@@ -49,7 +49,7 @@ const PLACEHOLDERS: [&str; 22] = [
 /// Original values, and how many of them cannot be looked for.
 #[derive(Default)]
 pub struct Originals {
-    inner: Mutex<Inner>,
+    inner: RwLock<Inner>,
     /// For whole values.
     random: RandomState,
     polynomial: Polynomial,
@@ -158,9 +158,16 @@ impl Polynomial {
     }
 }
 
+/// Looks through texts, while no values are added.
+pub(super) struct Looking<'o> {
+    inner: RwLockReadGuard<'o, Inner>,
+    polynomial: &'o Polynomial,
+    search: Search,
+}
+
 /// Memory for looking through texts.
 #[derive(Default)]
-pub(super) struct Search {
+struct Search {
     words: Words,
     prefixes: Vec<u64>,
     powers: Vec<u64>,
@@ -178,7 +185,7 @@ impl Originals {
             }
             found.push((self.spellings(value, &words), value));
         }
-        let mut inner = self.lock();
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         for (spellings, value) in found {
             inner.take(spellings, || self.random.hash_one(value));
         }
@@ -186,11 +193,16 @@ impl Originals {
 
     /// What is known of the values as a whole.
     pub fn facts(&self) -> Facts {
-        self.lock().facts
+        self.read().facts
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to look through texts.
+    pub(super) fn looking(&self) -> Looking<'_> {
+        Looking { inner: self.read(), polynomial: &self.polynomial, search: Search::default() }
     }
 
     fn spellings(&self, value: &[u8], words: &Words) -> Spellings {
@@ -223,15 +235,21 @@ impl Originals {
         let words = if digits >= MIN_DIGITS { count.max(all.len().div_ceil(2).min(MAX_WORDS)) } else { count };
         Spellings::Of { words, length: all.len(), hashes, phone, is_date }
     }
+}
 
+impl Looking<'_> {
     /// How many runs of words of `text` are original values.
-    pub(super) fn count(&self, text: &str, search: &mut Search) -> u64 {
-        let inner = self.lock();
-        let mut count = inner.count(text, &self.polynomial, search);
+    pub(super) fn count(&mut self, text: &str) -> u64 {
+        let mut count = self.inner.count(text, self.polynomial, &mut self.search);
         if count == 0 && text.contains('%') {
             // As in a URL.
             let plain = percent_decoded(text);
-            count = inner.count(&plain, &self.polynomial, search);
+            count = self.inner.count(&plain, self.polynomial, &mut self.search);
+        }
+        if count == 0 && text.contains('\\') {
+            // As in JSON.
+            let plain: Result<String, _> = serde_json::from_str(&format!("\"{}\"", text.replace('"', " ")));
+            count = plain.map_or(0, |plain| self.inner.count(&plain, self.polynomial, &mut self.search));
         }
         count
     }
@@ -263,6 +281,11 @@ impl Inner {
     fn count(&self, text: &str, polynomial: &Polynomial, search: &mut Search) -> u64 {
         let Search { words, prefixes, powers } = search;
         words.read(text);
+        let furthest = |first: usize| words.ends.len().min(first + self.words);
+        let may_be = |first: usize| (first..furthest(first)).any(|last| self.lengths.has(words.ends[last] - words.start(first)));
+        if !(0..words.ends.len()).any(may_be) {
+            return 0;
+        }
         polynomial.prefixes(&words.text, prefixes, powers);
         let hash = |from: usize, to: usize| {
             let before = Polynomial::times(prefixes[from], powers[to - from]);
@@ -273,8 +296,7 @@ impl Inner {
         let (mut count, mut first) = (0, 0);
         while first < words.ends.len() {
             let from = words.start(first);
-            let furthest = words.ends.len().min(first + self.words);
-            let found = (first..furthest).find(|last| {
+            let found = (first..furthest(first)).find(|last| {
                 let to = words.ends[*last];
                 let run = || hash(from, to);
                 let is_phone = || {
@@ -334,7 +356,7 @@ mod tests {
     fn found(value: &str, text: &str) -> bool {
         let originals = Originals::default();
         originals.see(&[value.as_bytes()]);
-        originals.count(text, &mut Search::default()) > 0
+        originals.looking().count(text) > 0
     }
 
     #[test]
@@ -360,6 +382,7 @@ mod tests {
             ("Müller", "mu\u{308}ller"),
             ("Straße 5b", "strasse 5B"),
             ("12 rue des Œillets", "12, rue des oeillets"),
+            ("Zoé Lefèvre", r#"{"nom":"Zo\u00e9 Lef\u00e8vre"}"#),
         ] {
             assert!(found(value, text), "{value} in {text}");
         }

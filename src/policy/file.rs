@@ -138,7 +138,7 @@ enum Word {
 }
 
 /// The form of a pseudonym of which a column says so much: its length and its prefix.
-pub type Forms<'f> = dyn Fn(Option<usize>, Option<&str>) -> Result<Form> + 'f;
+type Forms<'f> = dyn Fn(Option<usize>, Option<&str>) -> Result<Form> + 'f;
 
 /// What redact writes unless told otherwise.
 const REDACTED: &str = "***";

@@ -1,5 +1,6 @@
 //! A table in, the same table out: formats, compression, text.
 
+mod arrow;
 mod blocks;
 pub mod compress;
 pub mod csv;
@@ -8,6 +9,7 @@ pub mod ipc;
 mod metadata;
 pub mod ndjson;
 pub mod parquet;
+pub mod rows;
 mod text;
 
 use std::fs::File;

@@ -142,6 +142,20 @@ impl Ran {
     }
 }
 
+/// Whether the part of a page between `<!-- name -->` and `<!-- end -->` is this text; with `HMASK_BLESS` it is made so.
+#[track_caller]
+pub fn blessed(page: &str, name: &str, want: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, rest) = text.split_once(&format!("<!-- {name} -->\n")).unwrap();
+    let (is, tail) = rest.split_once("<!-- end -->").unwrap();
+    if std::env::var_os("HMASK_BLESS").is_some() {
+        fs::write(&path, format!("{head}<!-- {name} -->\n{want}<!-- end -->{tail}")).unwrap();
+        return;
+    }
+    assert!(is == want, "{page} is not what happens: HMASK_BLESS=1 cargo test writes it anew; it would say:\n{want}");
+}
+
 /// A file of `fixtures/`.
 pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)

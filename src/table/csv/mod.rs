@@ -11,6 +11,7 @@
 mod chunk;
 mod drop;
 mod layout;
+mod read;
 mod scan;
 
 use std::io::{Read, Write};
@@ -18,13 +19,14 @@ use std::io::{Read, Write};
 pub use chunk::Ragged;
 use chunk::{Done, Masker};
 use layout::{Found, Layout, too_long};
+pub(super) use read::look;
 
 use super::blocks::{Block, Blocks};
 use super::text::TextEncoding;
 use super::{ColumnReport, Job, TableReport, TextLayout};
 use crate::error::{Error, Result};
 use crate::pipeline;
-use crate::policy::Missing;
+use crate::policy::{Missing, Rules};
 
 /// Bytes of a chunk.
 const CHUNK: usize = 1 << 20;
@@ -121,7 +123,7 @@ impl Default for CsvOptions {
 /// Anything that makes the table uncertain (docs/spec.md); `output` may then have been written in part.
 pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
     let mut blocks = Blocks::new(input, options.chunk);
-    let layout = layout(&mut blocks, job, options)?;
+    let layout = layout(&mut blocks, job.rules, options)?;
     let masker = Masker::new(&layout, job.rules, options.ragged, options.max_record)?;
     let mut commit = Commit::new(&masker, output, options.max_record);
     let before = blocks.take(layout.start);
@@ -140,45 +142,13 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     Ok(commit.report)
 }
 
-/// Reads a CSV as text, for those who only look: calls `each` for every record, from 1 on, header included. A record that is no UTF-8
-/// in a file of UTF-8 is read as Windows-1252: what is not masked may be in any encoding, and is to be seen all the same.
-///
-/// # Errors
-/// Those of the input and of `each`.
-pub fn records(
-    input: impl Read,
-    layout: TextLayout,
-    mut each: impl FnMut(u64, &::csv::StringRecord) -> Result<()>,
-) -> Result<()> {
-    let mut builder = ::csv::ReaderBuilder::new();
-    let mut reader =
-        builder.delimiter(layout.delimiter).has_headers(false).flexible(true).from_reader(layout.encoding.reader(input));
-    let mut bytes = ::csv::ByteRecord::new();
-    let old = |field: &[u8]| encoding_rs::WINDOWS_1252.decode_without_bom_handling(field).0.into_owned();
-    for number in 1.. {
-        // The words of the crate can quote the record.
-        let unread = |e: ::csv::Error| match e.into_kind() {
-            ::csv::ErrorKind::Io(e) => Error::io("cannot read", e),
-            _ => Error::malformed("the table cannot be read").at(|p| p.record = Some(number)),
-        };
-        if !reader.read_byte_record(&mut bytes).map_err(unread)? {
-            break;
-        }
-        let text = ::csv::StringRecord::from_byte_record(std::mem::take(&mut bytes))
-            .unwrap_or_else(|e| e.into_byte_record().iter().map(old).collect());
-        each(number, &text)?;
-        bytes = text.into_byte_record();
-    }
-    Ok(())
-}
-
 /// Looks at the start of a file until its layout is known.
-fn layout(blocks: &mut Blocks<'_>, job: &Job<'_>, options: &CsvOptions) -> Result<Layout> {
+fn layout(blocks: &mut Blocks<'_>, rules: &Rules, options: &CsvOptions) -> Result<Layout> {
     let mut length = 0;
     loop {
         length += options.chunk;
         let (start, ended) = blocks.look(length)?;
-        match Layout::find(start, ended, job.rules, options)? {
+        match Layout::find(start, ended, rules, options)? {
             Found::Layout(layout) => return Ok(*layout),
             Found::NeedMore if ended => return Err(too_long(options.max_record)),
             Found::NeedMore => {}

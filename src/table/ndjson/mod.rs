@@ -2,11 +2,13 @@
 //!
 //! A line end cannot stand within a JSON text, so blocks are cut at line ends and masked independently.
 
+mod read;
 mod record;
 mod wanted;
 
 use std::io::{Read, Write};
 
+pub(super) use read::look;
 use record::{Found, Search};
 use wanted::Node;
 
