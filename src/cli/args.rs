@@ -29,6 +29,8 @@ pub(super) enum Command {
     Lend(LendArgs),
     /// Does an original of a masked column still occur anywhere in a file? Exit code 1 if so
     Check(CheckArgs),
+    /// Which columns of a table identify persons, without showing a value; writes a policy to start from
+    Inspect(InspectArgs),
     /// Delete whatever an interrupted run left, here or there
     Sweep(SweepArgs),
     /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
@@ -233,6 +235,26 @@ pub(super) struct CheckArgs {
 }
 
 #[derive(Args)]
+pub(super) struct InspectArgs {
+    /// The table; - is stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Write a policy in which every column is listed; - for stdout
+    #[arg(long, value_name = "FILE")]
+    pub write_policy: Option<PathBuf>,
+    /// Replace an existing policy
+    #[arg(long)]
+    pub force: bool,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Args)]
 pub(super) struct SweepArgs {
     /// Say what would be looked for, and do nothing
     #[arg(long)]
@@ -306,6 +328,14 @@ pub(super) struct TableArgs {
     /// A listed column that the table does not have
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub missing: MissingArg,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How tables are read.
+#[derive(Args)]
+#[command(next_help_heading = "Table")]
+pub(super) struct ReadingArgs {
     /// Format of the input, if name and content do not tell: csv, ndjson, parquet, arrow
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<String>,
@@ -434,6 +464,17 @@ impl TableArgs {
 
     /// How to read a CSV.
     pub(super) fn csv_options(&self) -> Result<CsvOptions> {
+        let missing = match self.missing {
+            MissingArg::Error => Missing::Error,
+            MissingArg::Ignore => Missing::Ignore,
+        };
+        Ok(CsvOptions { missing, ..self.reading.csv_options()? })
+    }
+}
+
+impl ReadingArgs {
+    /// How to read a CSV.
+    pub(super) fn csv_options(&self) -> Result<CsvOptions> {
         let delimiter = self.delimiter.as_deref().map(character).transpose()?;
         let quote = if self.quote.is_empty() { None } else { Some(character(&self.quote)?) };
         let options = CsvOptions {
@@ -447,10 +488,6 @@ impl TableArgs {
                 RaggedArg::Refuse => Ragged::Refuse,
                 RaggedArg::Keep => Ragged::Keep,
             },
-            missing: match self.missing {
-                MissingArg::Error => Missing::Error,
-                MissingArg::Ignore => Missing::Ignore,
-            },
             ..CsvOptions::default()
         };
         let optional = |c: &Option<String>| c.as_deref().map(character).transpose();
@@ -458,7 +495,7 @@ impl TableArgs {
     }
 }
 
-impl TableArgs {
+impl ReadingArgs {
     /// Whether the table is written as few readers expect it.
     pub(super) fn has_own_dialect(&self) -> bool {
         self.no_header || self.quote != "\"" || self.escape.is_some() || self.comment.is_some()

@@ -43,7 +43,7 @@ fn read_originals(args: &CheckArgs, originals: &Arc<Originals>) -> Result<()> {
     let witness = originals.clone();
     let pseudonymiser = Pseudonymiser::new(&Key::new(random.to_vec())?, &Scope::Stable, "", Form::default())
         .witnessed(Arc::new(move |values| witness.see(values)));
-    let source = Source::open(&args.from, args.table.format.as_deref())?;
+    let source = Source::open(&args.from, args.table.reading.format.as_deref())?;
     let bar = progress(args.run.progress, source.size);
     let advance = |n| bar.inc(n);
     let workers = pipeline::workers(args.run.threads.map(usize::from));
@@ -85,7 +85,7 @@ fn look(args: &CheckArgs, originals: &Originals) -> Result<Vec<Finding>> {
     );
     bar.finish_and_clear();
     let columns = columns?;
-    Ok(search.finish(tallies, &columns.names, &columns.metadata))
+    Ok(search.finish(tallies, &columns.names(), &columns.metadata))
 }
 
 /// Any text: a record is a line, in UTF-8, or else in Windows-1252.

@@ -97,7 +97,7 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
 /// Masks a file into another one.
 fn write(input: &Path, output: &Path, plan: &Plan, args: &MaskArgs) -> Result<TableReport> {
     let mut out = Staged::create(output, Existing::Refuse)?;
-    let source = Source::open(input, args.table.format.as_deref())?;
+    let source = Source::open(input, args.table.reading.format.as_deref())?;
     let packing = source.packing(Some(output));
     let report = plan.mask(source, packing, &mut out, &args.run)?;
     out.flush().map_err(|e| Error::io("cannot write", e))?;

@@ -66,7 +66,7 @@ impl<'a> Lending<'a> {
         if let Some(manifest) = args.manifest.as_deref().filter(|m| same_file(m, &table.file)) {
             return Err(Error::usage(format!("{} is the input", manifest.display())).hint("--manifest OTHER"));
         }
-        if table.table.has_own_dialect() {
+        if table.table.reading.has_own_dialect() {
             return Err(Error::usage(
                 "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
             ));
@@ -197,7 +197,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     plan.witness(&witness);
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
-    let source = Source::open(&args.file, args.table.format.as_deref())?;
+    let source = Source::open(&args.file, args.table.reading.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
     if matches!(format, Format::Ndjson | Format::Ipc) {
         return Err(

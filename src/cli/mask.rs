@@ -33,7 +33,7 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
     let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
     let mut finished = Vec::new();
     for (file, target) in args.files.iter().zip(targets) {
-        let source = Source::open(file, args.table.format.as_deref())?;
+        let source = Source::open(file, args.table.reading.format.as_deref())?;
         let mut sink = create(&target, &source, args.force)?;
         let packing = source.packing(Some(target.as_path()).filter(|t| !is_dash(t)));
         let report = plan.mask(source, packing, &mut sink, &args.run)?;

@@ -8,6 +8,7 @@ mod check;
 mod ended;
 mod endpoint;
 mod folder;
+mod inspect;
 mod io;
 mod key;
 mod lend;
@@ -54,6 +55,7 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Ask(args) => ask::run(&args, printer),
         Command::Lend(args) => lend::run(&args, printer),
         Command::Check(args) => check::run(&args),
+        Command::Inspect(args) => inspect::run(&args, printer),
         Command::Sweep(args) => sweep::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Sandbox(args) => sandbox::run(&args, printer),

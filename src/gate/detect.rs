@@ -68,13 +68,13 @@ fn groups<'t>(text: &'t str, mut each: impl FnMut(&'t str, &str, usize)) {
             if !piece.bytes().any(|b| b.is_ascii_digit()) {
                 break;
             }
+            gaps += usize::from(end > start);
             plain.push_str(piece);
             end = piece_end;
             let separator = bytes.get(end).is_some_and(|b| b" .-/".contains(b));
             if !separator || !is_in(end + 1) {
                 break;
             }
-            gaps += 1;
             i = end + 1;
         }
         if end == start {
@@ -91,12 +91,18 @@ fn groups<'t>(text: &'t str, mut each: impl FnMut(&'t str, &str, usize)) {
 }
 
 fn number(group: &str, plain: &str, gaps: usize) -> Option<Kind> {
-    if identify::matches(Kind::Iban, group) {
+    let is_digit = |i: usize| plain.as_bytes().get(i).is_some_and(u8::is_ascii_digit);
+    let letters = plain.bytes().filter(u8::is_ascii_alphabetic).count();
+    // Most runs are none of these by their length and letters alone.
+    let may_be_iban = (15..=34).contains(&plain.len()) && !is_digit(0) && !is_digit(1) && is_digit(2) && is_digit(3);
+    if may_be_iban && identify::matches(Kind::Iban, group) {
         Some(Kind::Iban)
-    } else if phone(group, plain, gaps) {
+    } else if letters == 0 && phone(group, plain, gaps) {
         Some(Kind::Phone)
-    } else {
+    } else if (10..=19).contains(&plain.len()) && (letters < 2 || plain.len() == 16) {
         IN_SENTENCES.into_iter().find(|kind| identify::matches(*kind, group))
+    } else {
+        None
     }
 }
 

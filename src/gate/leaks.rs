@@ -242,7 +242,7 @@ mod tests {
                 Ok(())
             },
         );
-        search.finish(tallies, &columns.unwrap().names, &[]).iter().map(ToString::to_string).collect()
+        search.finish(tallies, &columns.unwrap().names(), &[]).iter().map(ToString::to_string).collect()
     }
 
     #[test]

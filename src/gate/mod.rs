@@ -1,10 +1,11 @@
 //! What must hold before a file leaves: it is whole, and no original of a masked column or other identifier stands in it.
 //!
-//! [`originals`] knows what was masked, [`identify`] what identifies persons, `detect` where it stands within a text, [`leaks`] looks for both; `fold` makes alike what looks alike.
+//! [`originals`] knows what was masked, [`identify`] what identifies persons, `detect` where it stands within a text, [`leaks`] looks for both, [`inspect`] says what a table is; `fold` makes alike what looks alike.
 
 mod detect;
 mod fold;
 pub mod identify;
+pub mod inspect;
 pub mod leaks;
 pub mod originals;
 
@@ -143,7 +144,7 @@ impl Outgoing<'_> {
                 Ok(())
             },
         )?;
-        let names: Vec<String> = columns.names.into_iter().filter(|n| n != BEYOND).collect();
+        let names: Vec<String> = columns.names().into_iter().filter(|n| n != BEYOND).collect();
         let findings = search.finish(tallies, &names, &[]);
         let accepted = self.accepted(&names)?;
         let is_accepted = |f: &Finding| matches!(&f.place, Place::Column(c) if accepted.contains(c));

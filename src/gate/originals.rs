@@ -86,7 +86,7 @@ pub struct Facts {
 
 /// A `u64` that is a hash already.
 #[derive(Clone, Copy, Default)]
-struct Same(u64);
+pub(super) struct Same(u64);
 
 impl Hasher for Same {
     fn finish(&self) -> u64 {

@@ -7,13 +7,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::rows::{Columns, Looking, Rows};
 use crate::error::{Error, Result};
 use crate::pipeline;
-use crate::policy::{LIST_STEP, quote_path};
+use crate::policy::{Candidate, LIST_STEP};
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -71,7 +71,7 @@ fn metadata(schema: &SchemaRef) -> impl Iterator<Item = (String, String)> {
 
 /// A leaf of the schema, in the order in which [`cells`] meets them.
 struct Leaf {
-    path: Vec<String>,
+    candidate: Candidate,
     data_type: DataType,
 }
 
@@ -87,9 +87,11 @@ pub(super) fn look<R: Send>(
     mut each: impl FnMut(R, u64, u64) -> Result<()>,
 ) -> Result<Columns> {
     let mut leaves = Vec::new();
-    walk(batches.schema.fields(), &mut Vec::new(), &mut leaves);
+    for (i, field) in batches.schema.fields().iter().enumerate() {
+        below(field, &mut vec![field.name().clone()], i + 1, &mut leaves);
+    }
     let found = Columns {
-        names: leaves.iter().map(|l| quote_path(&l.path)).collect(),
+        candidates: leaves.iter().map(|l| l.candidate.clone()).collect(),
         types: leaves.iter().map(|l| Some(l.data_type.to_string())).collect(),
         metadata: batches.metadata.clone(),
     };
@@ -116,33 +118,24 @@ pub(super) fn look<R: Send>(
     Ok(found)
 }
 
-fn walk(fields: &Fields, path: &mut Vec<String>, out: &mut Vec<Leaf>) {
-    for field in fields {
-        path.push(field.name().clone());
-        below(field, path, out);
-        path.pop();
-    }
-}
-
-fn below(field: &Field, path: &mut Vec<String>, out: &mut Vec<Leaf>) {
-    let mut element = |inner: &FieldRef| {
-        path.push(LIST_STEP.into());
-        below(inner, path, out);
+/// The leaves of a field, which belongs to the column of this number.
+fn below(field: &Field, path: &mut Vec<String>, number: usize, out: &mut Vec<Leaf>) {
+    let mut child = |inner: &Field, step: &str| {
+        path.push(step.into());
+        below(inner, path, number, out);
         path.pop();
     };
     match field.data_type() {
-        DataType::Struct(fields) => walk(fields, path, out),
-        DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => element(inner),
+        DataType::Struct(fields) => fields.iter().for_each(|f| child(f, f.name())),
+        DataType::List(inner) | DataType::LargeList(inner) | DataType::FixedSizeList(inner, _) => child(inner, LIST_STEP),
         DataType::Map(entries, _) => {
             if let DataType::Struct(pair) = entries.data_type() {
-                for (inner, name) in pair.iter().zip(["key", "value"]) {
-                    path.push(name.into());
-                    below(inner, path, out);
-                    path.pop();
-                }
+                pair.iter().zip(["key", "value"]).for_each(|(inner, name)| child(inner, name));
             }
         }
-        data_type => out.push(Leaf { path: path.clone(), data_type: data_type.clone() }),
+        data_type => {
+            out.push(Leaf { candidate: Candidate { path: path.clone(), number }, data_type: data_type.clone() });
+        }
     }
 }
 

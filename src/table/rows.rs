@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use super::csv::CsvOptions;
 use super::{Format, Input, arrow, compress, csv, ndjson};
 use crate::error::{Error, Result};
+use crate::policy::{Candidate, quote_path};
 
 /// Some rows, one behind the other.
 #[derive(Default)]
@@ -37,12 +38,30 @@ pub struct Looking<'a> {
 /// The columns of a table that was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Names, as a column list has them. A CSV has one more for surplus fields, named [`BEYOND`].
-    pub names: Vec<String>,
+    /// What a column list can name. A CSV has one more for surplus fields, named [`BEYOND`].
+    pub candidates: Vec<Candidate>,
     /// Types, where the format has some.
     pub types: Vec<Option<String>>,
     /// Keys and values of the file's metadata, those of its fields included.
     pub metadata: Vec<(String, String)>,
+}
+
+impl Columns {
+    /// Names as they stand in a header; paths of nested columns as a column list has them.
+    pub fn names(&self) -> Vec<String> {
+        let name = |c: &Candidate| match &c.path[..] {
+            [] => format!("#{}", c.number),
+            [only] => only.clone(),
+            path => quote_path(path),
+        };
+        self.candidates.iter().map(name).collect()
+    }
+
+    /// What names a column in a list: its name, quoted where that is needed, or its number.
+    pub fn entry(&self, column: usize) -> String {
+        let Candidate { path, number } = &self.candidates[column];
+        if path.iter().all(String::is_empty) { format!("#{number}") } else { quote_path(path) }
+    }
 }
 
 /// What fields beyond the header are called.
@@ -88,25 +107,25 @@ impl<'r> Rows<'r> {
 
 /// Names that come up while a table is read, numbered.
 #[derive(Default)]
-pub(super) struct Names(RwLock<(Vec<String>, HashMap<String, u32>)>);
+pub(super) struct Names(RwLock<(Vec<Candidate>, HashMap<Vec<String>, u32>)>);
 
 impl Names {
-    /// The number of a name, a new one if it is new.
-    pub(super) fn number(&self, name: &str) -> u32 {
-        if let Some(number) = self.0.read().unwrap_or_else(PoisonError::into_inner).1.get(name) {
+    /// The number of a path, a new one if it is new.
+    pub(super) fn number(&self, path: &[String]) -> u32 {
+        if let Some(number) = self.0.read().unwrap_or_else(PoisonError::into_inner).1.get(path) {
             return *number;
         }
         let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let next = names.0.len() as u32;
-        let number = *names.1.entry(name.to_owned()).or_insert(next);
+        let number = *names.1.entry(path.to_vec()).or_insert(next);
         if number == next {
-            names.0.push(name.to_owned());
+            names.0.push(Candidate { path: path.to_vec(), number: 0 });
         }
         number
     }
 
     /// All names by their numbers.
-    pub(super) fn all(self) -> Vec<String> {
+    pub(super) fn all(self) -> Vec<Candidate> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner).0
     }
 }

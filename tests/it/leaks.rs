@@ -9,7 +9,7 @@ use super::faults::{Server, rules};
 use super::mask::{ORIGINALS, PERSONAL};
 
 /// What a masked column held, what was planted in another one, and what is found: an original, an identifier, or nothing.
-const PLANTED: [(&str, &str, &str); 74] = [
+const PLANTED: [(&str, &str, &str); 76] = [
     // The value itself, and in a sentence.
     ("zoe.lefevre@exemple.fr", "zoe.lefevre@exemple.fr", ORIGINAL),
     ("zoe.lefevre@exemple.fr", "écrire à zoe.lefevre@exemple.fr svp", ORIGINAL),
@@ -61,6 +61,8 @@ const PLANTED: [(&str, &str, &str); 74] = [
     ("+49 1512 3456789", "01512 3456789", ORIGINAL),
     ("0612345678", "0612345679", "telephone number"),
     ("0612345678", "joindre au 0712345678", "telephone number"),
+    ("0612345678", "au 07 12 34 56 78 demain", "telephone number"),
+    ("0612345678", "au 0712345678 ce soir", "telephone number"),
     ("0612345678", "+32 470 12 34 56 est joignable", "telephone number"),
     // Numbers and codes.
     ("FR7630006000011234567890189", "FR76 3000 6000 0112 3456 7890 189", ORIGINAL),

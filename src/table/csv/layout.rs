@@ -16,6 +16,7 @@ pub(super) struct Layout {
     pub width: usize,
     /// Names of the columns; the number where a name does not decode or there is no header.
     pub names: Vec<String>,
+    pub candidates: Vec<Candidate>,
     pub columns: Assigned,
     /// The columns that leave.
     pub drops: Drops,
@@ -91,6 +92,7 @@ impl Layout {
             dialect: header.dialect,
             width: header.width,
             names: header.candidates.iter().map(name).collect(),
+            candidates: header.candidates,
             drops: Drops::new(header.width, &columns.dropped),
             columns,
             header: if options.no_header { Vec::new() } else { header.fields },
@@ -191,8 +193,11 @@ impl Find<'_> {
             return self.read(None);
         }
         if self.rules.is_empty() {
-            // Where nothing is named, the delimiter that gives most columns will do: no field changes.
-            fitting.sort_by_key(|h| h.width);
+            // Where nothing is named, the delimiter that gives most columns will do, if the next record has as many.
+            fitting.sort_by_key(|h| {
+                let next = h.dialect.first_record(self.body.get(h.next..).unwrap_or_default(), self.last);
+                (next.is_ok_and(|r| r.is_none_or(|(fields, _)| fields.len() == h.width)), h.width)
+            });
             fitting.drain(..fitting.len().saturating_sub(1));
         }
         // A delimiter that the header does not have is none, as long as another gives several columns.

@@ -9,7 +9,7 @@ use super::scan::{Field, Scanned, Visitor};
 use super::{Block, Blocks, CsvOptions, cut, layout};
 use crate::error::{Error, Result};
 use crate::pipeline;
-use crate::policy::{Rules, Unlisted};
+use crate::policy::{Candidate, Rules, Unlisted};
 use crate::table::rows::{BEYOND, Columns, Looking, Rows};
 use crate::table::text::TextEncoding;
 
@@ -35,9 +35,9 @@ pub(in crate::table) fn look<R: Send>(
     let options = looking.options;
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, &Rules::new(Vec::new(), Unlisted::Keep), options)?;
-    let mut found = Columns { names: layout.names.clone(), types: vec![None; layout.width], metadata: Vec::new() };
-    found.names.push(BEYOND.into());
-    found.types.push(None);
+    let mut candidates = layout.candidates.clone();
+    candidates.push(Candidate { path: vec![BEYOND.into()], number: 0 });
+    let found = Columns { types: vec![None; candidates.len()], candidates, metadata: Vec::new() };
     columns(&found)?;
     blocks.take(layout.start);
     let one = |block: Block| read(block, &layout, options, &work);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{BLOCK, MAX_LINE, cut};
 use crate::error::{Error, Result};
 use crate::pipeline;
-use crate::policy::{LIST_STEP, quote_path};
+use crate::policy::LIST_STEP;
 use crate::table::blocks::{Block, Blocks};
 use crate::table::rows::{Columns, Looking, Names, Rows};
 
@@ -51,8 +51,8 @@ pub(in crate::table) fn look<R: Send>(
             Ok(())
         },
     )?;
-    let names = names.all();
-    Ok(Columns { types: vec![None; names.len()], names, metadata: Vec::new() })
+    let candidates = names.all();
+    Ok(Columns { types: vec![None; candidates.len()], candidates, metadata: Vec::new() })
 }
 
 fn ends_within_a_line(block: &Block) -> bool {
@@ -105,5 +105,5 @@ fn flatten(value: &Value, path: &mut Vec<String>, names: &Names, out: &mut Vec<(
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    out.push((names.number(&quote_path(path)), text));
+    out.push((names.number(path), text));
 }
