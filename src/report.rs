@@ -103,7 +103,7 @@ pub struct RiskFacts {
     pub thresholds: Thresholds,
 }
 
-/// Rows whose groups have `k` rows, or `k` to `to`, or at least `k` where `to` is null.
+/// Rows whose groups have `k` to `to` rows, or at least `k` where `to` is null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -31,6 +31,9 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Which columns of a table identify persons, without showing a value; writes a policy to start from
     Inspect(InspectArgs),
+    /// How well rows hide among others: k-anonymity, unique rows, l-diversity; what masked columns still give away
+    #[cfg(feature = "analyse")]
+    Risk(RiskArgs),
     /// Delete whatever an interrupted run left, here or there
     Sweep(SweepArgs),
     /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
@@ -246,6 +249,45 @@ pub(super) struct InspectArgs {
     #[arg(long)]
     pub force: bool,
     /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[cfg(feature = "analyse")]
+#[derive(Args)]
+pub(super) struct RiskArgs {
+    /// The table, masked or not
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Columns that identify together, such as a date of birth and a postcode
+    #[arg(long, value_name = "COLS")]
+    pub quasi: Option<String>,
+    /// A column whose values should differ within each group
+    #[arg(long, value_name = "COL")]
+    pub sensitive: Option<String>,
+    /// Columns that are, or will be, masked: what gives them away all the same
+    #[arg(long, short, value_name = "COLS")]
+    pub columns: Option<String>,
+    /// Policy with thresholds and quasi-identifiers, where the flags do not say them
+    #[arg(long, short, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Least number of rows that must be alike; exit code 1 if there are fewer
+    #[arg(long, value_name = "N")]
+    pub min_k: Option<u64>,
+    /// Greatest share of rows that are like no other, 0 to 1; exit code 1 if there are more
+    #[arg(long, value_name = "SHARE")]
+    pub max_unique_share: Option<f64>,
+    /// Least number of different sensitive values in a group; exit code 1 if there are fewer
+    #[arg(long, value_name = "N", requires = "sensitive")]
+    pub min_l: Option<u64>,
+    /// Hex digits of the pseudonyms
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub length: usize,
+    /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

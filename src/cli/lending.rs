@@ -17,7 +17,7 @@ use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
 use hmask::remote::thing::file_name;
 use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
 use hmask::table::compress::Compression;
-use hmask::table::{Format, TableReport, export};
+use hmask::table::{Format, TableReport, TextLayout, export};
 use hmask::{Columns, Error, ErrorKind, Result};
 
 use super::args::{LentArgs, LoanArgs};
@@ -211,12 +211,17 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     if report.columns.is_empty() && report.dropped.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
     }
+    let layout = if format == Format::Parquet { TextLayout::default() } else { report.layout.unwrap_or_default() };
+    let thresholds = plan.policy.as_ref().map(|(_, policy)| policy.quasi().map(|quasi| (policy, quasi))).transpose()?;
+    let measure = thresholds.and_then(|(policy, quasi)| quasi.map(|quasi| (policy, quasi)));
+    let measure = measure.map(|(policy, quasi)| super::risk::measure(policy, quasi, layout, plan.workers)).transpose()?;
     let outgoing = Outgoing {
-        layout: report.layout.unwrap_or_default(),
+        layout,
         masked: report.columns.iter().map(|c| c.number).collect(),
         originals: &originals,
         accepted,
         workers: plan.workers,
+        risk: measure.as_deref(),
     };
     if format == Format::Parquet {
         let mut csv = nameless()?;

@@ -17,6 +17,7 @@ mod mask;
 mod plan;
 mod print;
 mod process;
+mod risk;
 #[cfg(feature = "analyse")]
 mod sandbox;
 mod sweep;
@@ -56,6 +57,8 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Lend(args) => lend::run(&args, printer),
         Command::Check(args) => check::run(&args),
         Command::Inspect(args) => inspect::run(&args, printer),
+        #[cfg(feature = "analyse")]
+        Command::Risk(args) => risk::run(&args),
         Command::Sweep(args) => sweep::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Sandbox(args) => sandbox::run(&args, printer),

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mask::hex;
 use crate::policy::{Candidate, Columns, Missing, quote_path};
-use crate::report::GateFacts;
+use crate::report::{GateFacts, RiskFacts};
 use crate::table::csv::{CsvOptions, Ragged};
 use crate::table::rows::{self, BEYOND, Looking, Rows};
 use crate::table::{Format, Input, TextLayout};
@@ -50,15 +50,22 @@ pub struct Outgoing<'a> {
     pub accepted: Option<&'a Columns>,
     /// Threads that look.
     pub workers: usize,
+    /// Measures how well the rows hide among others, where a policy has thresholds.
+    pub risk: Option<&'a Measure<'a>>,
 }
 
+/// Tells of a finished file how well its rows hide among others, with the thresholds that must hold.
+pub type Measure<'m> = dyn Fn(&File) -> Result<RiskFacts> + 'm;
+
 /// What the leak check came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
     /// Findings that were accepted.
     pub accepted: Vec<Finding>,
     /// What was looked for.
     pub originals: Facts,
+    /// How well the rows hide among others, if it was asked for.
+    pub risk: Option<RiskFacts>,
 }
 
 impl Checked {
@@ -66,7 +73,7 @@ impl Checked {
     pub fn facts(&self) -> GateFacts {
         let Facts { looked_for, too_short, placeholders } = self.originals;
         let accepted = self.accepted.iter().map(ToString::to_string).collect();
-        GateFacts { originals: looked_for, too_short, placeholders, accepted, risk: None }
+        GateFacts { originals: looked_for, too_short, placeholders, accepted, risk: self.risk.clone() }
     }
 }
 
@@ -88,7 +95,17 @@ impl Cleared {
             return refuse(format!("the masked file has {bytes} bytes, more than the {MAX_BYTES} that can be lent"));
         }
         file.rewind().map_err(failed)?;
-        let checked = outgoing.check(&file)?;
+        let mut checked = outgoing.check(&file)?;
+        if let Some(measure) = outgoing.risk {
+            let risk = measure(&file)?;
+            let broken = broken(&risk);
+            if !broken.is_empty() {
+                let error = Error::new(ErrorKind::Gate(format!("nothing was sent: {}", broken.join("; "))));
+                return Err(error
+                    .hint("fewer columns (--keep), fewer digits (truncate, year, bucket), or another threshold in the policy"));
+            }
+            checked.risk = Some(risk);
+        }
         Ok(Self { file, bytes, sha256, checked })
     }
 
@@ -150,7 +167,7 @@ impl Outgoing<'_> {
         let is_accepted = |f: &Finding| matches!(&f.place, Place::Column(c) if accepted.contains(c));
         let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_accepted);
         if leaks.is_empty() {
-            return Ok(Checked { accepted, originals: self.originals.facts() });
+            return Ok(Checked { accepted, originals: self.originals.facts(), risk: None });
         }
         let said: Vec<String> = leaks.iter().map(ToString::to_string).collect();
         let why = format!("nothing was sent, as it still holds what identifies persons: {}", said.join("; "));
@@ -179,6 +196,27 @@ impl Outgoing<'_> {
     }
 }
 
+/// Which thresholds do not hold, and by how much.
+pub fn broken(risk: &RiskFacts) -> Vec<String> {
+    let RiskFacts { k_min, unique_rows, rows, l_min, thresholds, .. } = risk;
+    let share = *unique_rows as f64 / (*rows).max(1) as f64;
+    let quasi = risk.quasi.join(", ");
+    let mut broken = Vec::new();
+    if let Some(min) = thresholds.min_k.filter(|min| k_min < min && *rows > 0) {
+        broken.push(format!("the least group of rows that are alike in {quasi} has {k_min}, and must have {min}"));
+    }
+    if let Some(max) = thresholds.max_unique_share.filter(|max| share > *max) {
+        broken.push(format!("{unique_rows} of {rows} rows are like no other in {quasi}: {share:.4}, and at most {max} may be"));
+    }
+    if let (Some(min), Some(l)) = (thresholds.min_l, l_min)
+        && *l < min
+    {
+        let sensitive = risk.sensitive.as_deref().unwrap_or_default();
+        broken.push(format!("a group has {l} different values of {sensitive}, and must have {min}"));
+    }
+    broken
+}
+
 /// Length in bytes and SHA-256 in hex digits of all that can be read.
 ///
 /// # Errors
@@ -204,7 +242,7 @@ mod tests {
     use super::*;
 
     fn outgoing(originals: &Originals) -> Outgoing<'_> {
-        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None, workers: 2 }
+        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None, workers: 2, risk: None }
     }
 
     #[test]

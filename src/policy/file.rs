@@ -176,6 +176,25 @@ impl Policy {
         Ok(policy)
     }
 
+    /// What the gate measures: the quasi-identifiers as a column list, and a sensitive column.
+    ///
+    /// # Errors
+    /// A list that does not read, or thresholds without quasi-identifiers.
+    pub fn quasi(&self) -> Result<Option<(Columns, Option<Columns>)>> {
+        let Gate { quasi, min_k, max_unique_share, sensitive, min_l, .. } = &self.gate;
+        if quasi.is_empty() {
+            if min_k.is_some() || max_unique_share.is_some() || min_l.is_some() {
+                return Err(Error::usage("[gate] has thresholds, but no quasi = […]"));
+            }
+            return Ok(None);
+        }
+        if min_l.is_some() && sensitive.is_none() {
+            return Err(Error::usage("[gate] has min_l, but no sensitive = \"…\""));
+        }
+        let sensitive = sensitive.as_deref().map(Columns::parse).transpose()?;
+        Ok(Some((Columns::parse(&quasi.join(","))?, sensitive)))
+    }
+
     /// Whether a column is listed.
     pub fn is_listed(&self, name: &str) -> bool {
         self.columns.keys().any(|k| k == name)
