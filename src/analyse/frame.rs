@@ -50,7 +50,7 @@ fn delimiter(text: &str) -> u8 {
 }
 
 /// Names that a frame can bear: an empty one gets its number, a second of a kind a suffix.
-fn unique(names: Vec<String>) -> Vec<String> {
+pub(super) fn unique(names: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     let mut rename = |(i, name): (usize, String)| {
         let name = if name.is_empty() { format!("column_{}", i + 1) } else { name };
@@ -63,7 +63,7 @@ fn unique(names: Vec<String>) -> Vec<String> {
     names.into_iter().enumerate().map(&mut rename).collect()
 }
 
-fn typed(name: &str, values: &[Option<String>], delimiter: u8) -> Column {
+pub(super) fn typed(name: &str, values: &[Option<String>], delimiter: u8) -> Column {
     let all = |fits: &dyn Fn(&str) -> bool| values.iter().flatten().all(|v| fits(v)) && values.iter().any(Option::is_some);
     let each = |v: &Option<String>| v.as_deref().map(str::to_owned);
     if all(&is_integer) {

@@ -367,6 +367,10 @@ pub(super) struct TableArgs {
     /// Leave out all columns but these, masked or not
     #[arg(long, value_name = "COLS")]
     pub keep: Option<String>,
+    /// Leave out all rows but those of which this condition in SQL holds, such as "age > 30"
+    #[cfg(feature = "analyse")]
+    #[arg(long = "where", value_name = "SQL")]
+    pub filter: Option<String>,
     /// A listed column that the table does not have
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub missing: MissingArg,

@@ -63,7 +63,8 @@ impl<T> Ended<'_, T> {
     }
 
     fn manifest(&self, task: &str) -> Manifest {
-        let Masked { cleared, input, report, columns, key_id, scope, policy, recipient, purpose, .. } = &self.lending.masked;
+        let Masked { cleared, input, report, columns, key_id, scope, policy, filter, recipient, purpose, .. } =
+            &self.lending.masked;
         let Outcome { answer, returned, granted } = &self.outcome;
         let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
         Manifest {
@@ -81,7 +82,7 @@ impl<T> Ended<'_, T> {
             unicode: unicode(),
             key_id: key_id.clone(),
             scope: scope.clone(),
-            filter: None,
+            filter: filter.clone(),
             policy: policy.clone(),
             recipient: recipient.clone(),
             purpose: purpose.clone(),

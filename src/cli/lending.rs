@@ -41,6 +41,7 @@ pub(super) struct Masked {
     pub key_id: String,
     pub scope: String,
     pub policy: Option<PolicyFacts>,
+    pub filter: Option<String>,
     pub recipient: Option<String>,
     pub purpose: Option<String>,
 }
@@ -206,7 +207,9 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;
-    let report = plan.mask(source, Compression::None, &mut file, &args.run)?;
+    plan.filters_later = format == Format::Parquet;
+    let keep = if plan.filters_later { plan.chosen(&source)? } else { None };
+    let mut report = plan.mask(source, Compression::None, &mut file, &args.run)?;
     say(&report, &name, printer);
     if report.columns.is_empty() && report.dropped.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
@@ -225,7 +228,10 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     };
     if format == Format::Parquet {
         let mut csv = nameless()?;
-        export::parquet_to_csv(file, &mut csv).map_err(|e| e.in_file(&name))?;
+        export::parquet_to_csv(file, &mut csv, keep.as_deref()).map_err(|e| e.in_file(&name))?;
+        if let Some(keep) = &keep {
+            report.rows = keep.iter().filter(|k| **k).count() as u64;
+        }
         file = csv;
     }
     Ok(Masked {
@@ -235,6 +241,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
         columns: columns(&report, &plan.rules, |_| None),
         report,
         policy: plan.policy_facts(),
+        filter: plan.filter.clone(),
         recipient: plan.policy.as_ref().and_then(|(_, p)| p.recipient.clone()),
         purpose: plan.policy.as_ref().and_then(|(_, p)| p.purpose.clone()),
         key_id: plan.key_id,

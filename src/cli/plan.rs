@@ -25,6 +25,10 @@ pub(super) struct Plan {
     pub workers: usize,
     /// The policy that the rules are of, with its name.
     pub policy: Option<(PathBuf, Policy)>,
+    /// The condition that rows must meet.
+    pub filter: Option<String>,
+    /// Whether rows of binary formats are left out when they are written as CSV.
+    pub filters_later: bool,
 }
 
 impl Plan {
@@ -83,6 +87,11 @@ impl Plan {
             scope,
             workers: pipeline::workers(run.threads.map(usize::from)),
             policy,
+            #[cfg(feature = "analyse")]
+            filter: table.filter.clone(),
+            #[cfg(not(feature = "analyse"))]
+            filter: None,
+            filters_later: false,
         })
     }
 
@@ -103,11 +112,19 @@ impl Plan {
     /// Whatever makes the table uncertain or cannot be read or written, with the file's name.
     pub(super) fn mask(
         &self,
-        source: Source,
+        mut source: Source,
         packing: Compression,
         output: &mut dyn Write,
         run: &RunArgs,
     ) -> Result<TableReport> {
+        if source.format.is_text()
+            && let Some(keep) = self.chosen(&source)?
+        {
+            source.input = source.input.chosen(keep, source.format, &self.options)?;
+            source.size = None;
+        } else if self.filter.is_some() && !source.format.is_text() && !self.filters_later {
+            return Err(Error::unsupported("rows of a Parquet or Arrow file cannot be left out yet").in_file(&source.name));
+        }
         let bar = progress(run.progress, source.size);
         let advance = |n| bar.inc(n);
         let job = Job { rules: &self.rules, workers: self.workers, progress: &advance };
@@ -115,6 +132,32 @@ impl Plan {
         let report = table::mask(source.input, output, source.format, packing, &job, &self.options);
         bar.finish_and_clear();
         report.map_err(|e| e.in_file(&name))
+    }
+}
+
+impl Plan {
+    /// For each row of the table whether it meets the condition, if there is one. The table is read for it, once more than for masking.
+    ///
+    /// # Errors
+    /// A pipe, or a condition that does not fit.
+    #[cfg(feature = "analyse")]
+    pub(super) fn chosen(&self, source: &Source) -> Result<Option<Vec<bool>>> {
+        let Some(sql) = &self.filter else { return Ok(None) };
+        let table::Input::File(_) = &source.input else {
+            return Err(Error::usage("--where reads the table twice, and a pipe can be read once only"));
+        };
+        let failed = |e| Error::io(format!("cannot read {}", source.name.display()), e);
+        let again = std::fs::File::open(&source.name).map_err(failed)?;
+        let looking = table::rows::Looking { options: &self.options, workers: self.workers, progress: &|_| {} };
+        let keep = hmask::analyse::choose(sql, table::Input::File(again), source.format, &looking);
+        keep.map(Some).map_err(|e| e.in_file(&source.name))
+    }
+
+    /// No rows are left out without polars.
+    #[cfg(not(feature = "analyse"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with polars")]
+    pub(super) fn chosen(&self, _: &Source) -> Result<Option<Vec<bool>>> {
+        Ok(None)
     }
 }
 

@@ -177,6 +177,26 @@ impl Format {
     }
 }
 
+impl Input {
+    /// The same table without the rows that were not chosen: each byte of the others stands as it stood.
+    ///
+    /// # Errors
+    /// A format of which rows cannot be left out.
+    pub fn chosen(self, keep: Vec<bool>, format: Format, options: &CsvOptions) -> Result<Self> {
+        let plain = match self {
+            Self::File(file) => compress::reader(Box::new(file), options.max_ratio)?,
+            Self::Stream(stream) => compress::reader(stream, options.max_ratio)?,
+        };
+        match format {
+            Format::Csv => Ok(Self::Stream(Box::new(csv::Select::new(plain, options, keep)))),
+            Format::Ndjson => Ok(Self::Stream(Box::new(ndjson::Select::new(plain, keep)))),
+            Format::Parquet | Format::Ipc => {
+                Err(Error::unsupported("rows of a Parquet or Arrow file cannot be left out yet; of CSV and NDJSON they can"))
+            }
+        }
+    }
+}
+
 /// Masks a table from `input` to `output`, which is compressed as `packing` says.
 ///
 /// # Errors

@@ -13,6 +13,7 @@ mod drop;
 mod layout;
 mod read;
 mod scan;
+mod select;
 
 use std::io::{Read, Write};
 
@@ -20,6 +21,7 @@ pub use chunk::Ragged;
 use chunk::{Done, Masker};
 use layout::{Found, Layout, too_long};
 pub(super) use read::look;
+pub(super) use select::Select;
 
 use super::blocks::{Block, Blocks};
 use super::text::TextEncoding;

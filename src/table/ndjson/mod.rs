@@ -4,12 +4,14 @@
 
 mod read;
 mod record;
+mod select;
 mod wanted;
 
 use std::io::{Read, Write};
 
 pub(super) use read::look;
 use record::{Found, Search};
+pub(super) use select::Select;
 use wanted::Node;
 
 use super::blocks::{Block, Blocks};
