@@ -6,6 +6,7 @@
 mod it {
     mod ask;
     mod env;
+    mod evidence;
     mod faults;
     mod folder;
     mod ipc;

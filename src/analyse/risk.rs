@@ -148,7 +148,7 @@ impl Pass {
             self.parts.push(Part { rest: rest + of, of: of * 2 });
             self.part.of *= 2;
             let Some(groups) = self.groups.take() else { break };
-            self.groups = Some(keep(groups, self.part).map_err(|e| failed(&e))?);
+            self.groups = Some(keep(&groups, self.part).map_err(|e| failed(&e))?);
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ fn series(name: &str, values: Vec<u64>) -> Column {
 }
 
 /// The groups of a part.
-fn keep(groups: DataFrame, part: Part) -> Result<DataFrame, PolarsError> {
+fn keep(groups: &DataFrame, part: Part) -> Result<DataFrame, PolarsError> {
     let mask = groups.column("a")?.u64()?.iter().map(|a| a.is_some_and(|a| a % part.of == part.rest)).collect();
     groups.filter(&mask)
 }

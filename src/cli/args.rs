@@ -34,6 +34,10 @@ pub(super) enum Command {
     /// How well rows hide among others: k-anonymity, unique rows, l-diversity; what masked columns still give away
     #[cfg(feature = "analyse")]
     Risk(RiskArgs),
+    /// Recompute what a manifest claims. Exit code 1 if something does not hold
+    Verify(VerifyArgs),
+    /// The pseudonyms of values, one a line from stdin, to find a person's rows in what was sent
+    Token(TokenArgs),
     /// Delete whatever an interrupted run left, here or there
     Sweep(SweepArgs),
     /// Run the embedded endpoint that --to local uses; its first line on stdout is {"`base_url`", "`api_key`"}
@@ -86,6 +90,8 @@ pub(super) struct MaskArgs {
     /// Take the I-th of N parts of the files, so that N machines share a folder
     #[arg(long, value_name = "I/N", help_heading = "Folder")]
     pub shard: Option<Shard>,
+    #[command(flatten)]
+    pub evidence: EvidenceArgs,
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
@@ -188,14 +194,98 @@ pub(super) struct LoanArgs {
     /// Mask and check, say what would be sent and where, and send nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Write what was done as JSON
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
-    pub manifest: Option<PathBuf>,
-    /// Replace an existing manifest
+    /// Replace an existing manifest, signature or report
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
+    pub evidence: EvidenceArgs,
+    #[command(flatten)]
     pub state: StateArgs,
+}
+
+/// What a run leaves as proof.
+#[derive(Args)]
+#[command(next_help_heading = "Evidence")]
+pub(super) struct EvidenceArgs {
+    /// Write what was done as JSON. A loan always writes it [default then: a file of the task's name among the journals]
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Sign the manifest with this Ed25519 key in PEM (openssl genpkey -algorithm ed25519); MANIFEST.sig is written beside it
+    #[arg(long, value_name = "FILE")]
+    pub sign_key: Option<PathBuf>,
+    /// Write a page for the data protection officer
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Language of the page
+    #[arg(long, value_enum, default_value_t, value_name = "LANGUAGE")]
+    pub lang: LangArg,
+}
+
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(super) enum LangArg {
+    /// English
+    #[default]
+    En,
+    /// French
+    Fr,
+}
+
+impl From<LangArg> for hmask::report::Lang {
+    fn from(lang: LangArg) -> Self {
+        match lang {
+            LangArg::En => Self::En,
+            LangArg::Fr => Self::Fr,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(super) struct VerifyArgs {
+    /// The manifest
+    #[arg(value_name = "MANIFEST")]
+    pub manifest: PathBuf,
+    /// The table as it was
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The table as it was sent or written
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Key that the signature beside the manifest must fit, in PEM (openssl pkey -pubout)
+    #[arg(long, value_name = "FILE")]
+    pub public_key: Option<PathBuf>,
+    /// Write a page for the data protection officer
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Language of the page
+    #[arg(long, value_enum, default_value_t, value_name = "LANGUAGE")]
+    pub lang: LangArg,
+    /// Replace an existing page
+    #[arg(long)]
+    pub force: bool,
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    #[command(flatten)]
+    pub key: KeyArgs,
+}
+
+#[derive(Args)]
+pub(super) struct TokenArgs {
+    /// The column that the values are of
+    #[arg(long, value_name = "COL")]
+    pub column: String,
+    /// Manifest of what was sent: pseudonyms are made as there
+    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
+    pub manifest: Option<PathBuf>,
+    /// Policy: pseudonyms are made as it says
+    #[arg(long, short, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    #[command(flatten)]
+    pub form: FormArgs,
+    #[command(flatten)]
+    pub key: KeyArgs,
 }
 
 #[derive(Args)]

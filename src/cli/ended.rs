@@ -43,7 +43,8 @@ impl<T> Ended<'_, T> {
         if let Some(error) = &self.outcome.returned.unwritten {
             printer.error(error);
         }
-        let written = self.lending.manifest.take().map_or(Ok(()), |staged| self.manifest(printer.task()).write(staged));
+        let evidence = self.lending.evidence.take();
+        let written = evidence.map_or(Ok(()), |evidence| evidence.write(&self.manifest(printer.task()), printer));
         let answered = self.outcome.answer.as_ref().map_err(|e| (e, super::exit_code(e))).map(code);
         let done = match answered {
             Ok(code) => shown.and(written).and(code),

@@ -33,6 +33,9 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
     let Some(target) = &args.output else {
         return Err(Error::usage(format!("{} is a folder", folder.display())).hint("-o FOLDER"));
     };
+    if args.evidence.manifest.is_some() || args.evidence.report.is_some() {
+        return Err(Error::usage("a manifest is of one table, and a folder has many"));
+    }
     if args.files.len() > 1 {
         return Err(Error::usage("a folder is masked on its own, not among other files"));
     }

@@ -9,6 +9,7 @@ use hmask::table::compress::{Compression, LOOK};
 use hmask::table::{Format, Input};
 use hmask::{Error, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use sha2::{Digest, Sha256};
 
 use super::args::ProgressArg;
 
@@ -30,6 +31,39 @@ pub(super) enum Sink {
     /// A device or pipe, which is written to and not replaced.
     Stream(File),
     File(Box<Staged>),
+}
+
+/// A sink that knows the length and SHA-256 of what was written, if that is wanted.
+pub(super) struct Hashing {
+    sink: Sink,
+    hash: Option<(u64, Sha256)>,
+}
+
+impl Hashing {
+    pub(super) fn new(sink: Sink, wanted: bool) -> Self {
+        Self { sink, hash: wanted.then(|| (0, Sha256::new())) }
+    }
+
+    /// The sink, and bytes and hash in hex digits.
+    pub(super) fn finish(self) -> (Sink, Option<(u64, String)>) {
+        let hex = |hash: Sha256| hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        (self.sink, self.hash.map(|(bytes, hash)| (bytes, hex(hash))))
+    }
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.sink.write(bytes)?;
+        if let Some((length, hash)) = &mut self.hash {
+            hash.update(&bytes[..n]);
+            *length += n as u64;
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
+    }
 }
 
 /// Whether a name means stdin or stdout.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
 use hmask::mask::Witness;
-use hmask::output::{Existing, Staged};
 use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{Journal, Run};
 use hmask::remote::lease::Lease;
@@ -23,7 +22,8 @@ use hmask::{Columns, Error, ErrorKind, Result};
 use super::args::{LentArgs, LoanArgs};
 use super::ended::Ended;
 use super::endpoint::{self, local};
-use super::io::{Source, same_file};
+use super::evidence::{Distinct, Evidence};
+use super::io::Source;
 use super::mask::{changes, say};
 use super::plan::Plan;
 use super::print::Printer;
@@ -50,7 +50,7 @@ pub(super) struct Masked {
 pub(super) struct Lending<'a> {
     args: &'a LoanArgs,
     endpoint: Option<Endpoint>,
-    pub manifest: Option<Staged>,
+    pub evidence: Option<Evidence>,
     pub masked: Masked,
     state: PathBuf,
     pub started: jiff::Timestamp,
@@ -64,9 +64,6 @@ impl<'a> Lending<'a> {
     /// Whatever is wrong with the call or the table.
     pub(super) fn new(table: &'a LentArgs, printer: &'a Arc<Printer>) -> Result<Self> {
         let (started, args) = (jiff::Timestamp::now(), &table.loan);
-        if let Some(manifest) = args.manifest.as_deref().filter(|m| same_file(m, &table.file)) {
-            return Err(Error::usage(format!("{} is the input", manifest.display())).hint("--manifest OTHER"));
-        }
         if table.table.reading.has_own_dialect() {
             return Err(Error::usage(
                 "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
@@ -74,11 +71,12 @@ impl<'a> Lending<'a> {
         }
         let endpoint = endpoint::endpoint(&args.to)?;
         let state = sweep::state_folder(&args.state)?;
-        let existing = if args.force { Existing::Replace } else { Existing::Refuse };
-        let manifest = args.manifest.as_deref().map(|path| Staged::create(path, existing)).transpose()?;
+        let default = state.join("manifests").join(format!("{}.json", printer.task()));
+        let default = Some(default).filter(|_| !args.dry_run);
+        let evidence = Evidence::stage(&args.evidence, args.force, &table.file, default)?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
         let masked = mask(table, accepted.as_ref(), printer)?;
-        Ok(Self { args, endpoint, manifest, masked, state, started, printer })
+        Ok(Self { args, endpoint, evidence: Some(evidence), masked, state, started, printer })
     }
 
     /// Says what would be sent.
@@ -196,6 +194,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
     let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, &args.file, printer)?;
     let witness: Witness = Arc::new(move |values: &[&[u8]]| witness.see(values));
     plan.witness(&witness);
+    let distinct = Distinct::of(&mut plan.rules);
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
     let source = Source::open(&args.file, args.table.reading.format.as_deref())?;
@@ -238,7 +237,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
         cleared: Cleared::check(file, &outgoing).map_err(|e| e.in_file(&name))?,
         input: facts(&name)?,
         changes: changes(&report, &plan),
-        columns: columns(&report, &plan.rules, |_| None),
+        columns: columns(&report, &plan.rules, |rule| distinct.count(rule)),
         report,
         policy: plan.policy_facts(),
         filter: plan.filter.clone(),
@@ -251,7 +250,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
 }
 
 /// Length and hash of the input, as the manifest has them. A pipe cannot be read twice.
-fn facts(name: &Path) -> Result<FileFacts> {
+pub(super) fn facts(name: &Path) -> Result<FileFacts> {
     let shown = name.to_string_lossy().into_owned();
     let failed = |e| Error::io(format!("cannot read {shown}"), e);
     if !name.metadata().is_ok_and(|m| m.is_file()) {

@@ -4,11 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hmask::report::{FileFacts, Manifest, VERSION, columns, unicode};
 use hmask::table::TableReport;
 use hmask::{Error, Result};
 
 use super::args::MaskArgs;
-use super::io::{Sink, Source, create, default_output, is_dash, same_file, stdout_takes_data};
+use super::evidence::{Distinct, Evidence};
+use super::io::{Hashing, Sink, Source, create, default_output, is_dash, same_file, stdout_takes_data};
+use super::lending::facts;
 use super::plan::Plan;
 use super::print::Printer;
 
@@ -30,11 +33,16 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
         }
     }
     let first = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
-    let plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
+    let (started, evidence) = (jiff::Timestamp::now(), Evidence::stage(&args.evidence, args.force, first, None)?);
+    if evidence.is_wanted() && args.files.len() > 1 {
+        return Err(Error::usage("a manifest is of one table").hint("hmask mask FILE --manifest M.json"));
+    }
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
+    let distinct = if evidence.is_wanted() { Distinct::of(&mut plan.rules) } else { Distinct::default() };
     let mut finished = Vec::new();
     for (file, target) in args.files.iter().zip(targets) {
         let source = Source::open(file, args.table.reading.format.as_deref())?;
-        let mut sink = create(&target, &source, args.force)?;
+        let mut sink = Hashing::new(create(&target, &source, args.force)?, evidence.is_wanted());
         let packing = source.packing(Some(target.as_path()).filter(|t| !is_dash(t)));
         let report = plan.mask(source, packing, &mut sink, &args.run)?;
         sink.flush().map_err(|e| Error::io("cannot write", e))?;
@@ -42,14 +50,57 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
         finished.push((sink, target, report));
     }
     // All or nothing: no file gets its name before all are whole.
+    let mut made = None;
     for (sink, target, report) in finished {
+        let (sink, facts) = sink.finish();
         if let Sink::File(staged) = sink {
             staged.persist()?;
         }
+        let name = Some(target.display().to_string()).filter(|_| !is_dash(&target));
+        made = facts.map(|(bytes, sha256)| (FileFacts { name, bytes, sha256 }, report.clone()));
         let to = if is_dash(&target) { "stdout".into() } else { target.display().to_string() };
         printer.info(&format!("{to}: {} rows, {} (key {})", report.rows, changes(&report, &plan), plan.key_id));
     }
+    if let Some((output, report)) = made {
+        let manifest = manifest(&plan, &report, facts(first)?, output, started, &distinct, printer);
+        evidence.write(&manifest, printer)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The manifest of a table that was masked, and not lent.
+fn manifest(
+    plan: &Plan,
+    report: &TableReport,
+    input: FileFacts,
+    output: FileFacts,
+    started: jiff::Timestamp,
+    distinct: &Distinct,
+    printer: &Printer,
+) -> Manifest {
+    let policy = plan.policy.as_ref().map(|(_, policy)| policy);
+    Manifest {
+        version: VERSION,
+        task: printer.task().into(),
+        tool: concat!("hmask ", env!("CARGO_PKG_VERSION")).into(),
+        started: started.to_string(),
+        ended: jiff::Timestamp::now().to_string(),
+        input,
+        output,
+        rows: report.rows,
+        columns: columns(report, &plan.rules, |rule| distinct.count(rule)),
+        dropped: report.dropped.clone(),
+        kept: report.kept.clone(),
+        unicode: unicode(),
+        key_id: plan.key_id.clone(),
+        scope: plan.scope.label(),
+        filter: plan.filter.clone(),
+        policy: plan.policy_facts(),
+        recipient: policy.and_then(|p| p.recipient.clone()),
+        purpose: policy.and_then(|p| p.purpose.clone()),
+        gate: None,
+        loan: None,
+    }
 }
 
 /// What became of the columns: those with pseudonyms, those with less than they had, those that left.

@@ -7,6 +7,7 @@ mod ask;
 mod check;
 mod ended;
 mod endpoint;
+mod evidence;
 mod folder;
 mod inspect;
 mod io;
@@ -21,6 +22,8 @@ mod risk;
 #[cfg(feature = "analyse")]
 mod sandbox;
 mod sweep;
+mod token;
+mod verify;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -59,6 +62,8 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Risk(args) => risk::run(&args),
+        Command::Verify(args) => verify::run(&args, printer),
+        Command::Token(args) => token::run(&args, printer),
         Command::Sweep(args) => sweep::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Sandbox(args) => sandbox::run(&args, printer),

@@ -46,6 +46,7 @@ mod full {
     const SMALL: f64 = 1e6;
 
     /// What measures a finished CSV for the gate.
+    #[expect(clippy::unnecessary_wraps, reason = "a build without polars cannot")]
     pub(in crate::cli) fn measure(
         policy: &Policy,
         (quasi, sensitive): (Columns, Option<Columns>),

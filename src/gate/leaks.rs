@@ -144,8 +144,8 @@ impl<'o> Search<'o> {
 
     /// What was found in a table with columns of these names, also in the names and in keys and values of its metadata.
     pub fn finish(&self, tallies: Tallies, names: &[String], metadata: &[(String, String)]) -> Vec<Finding> {
-        let mut findings = self.texts(Place::Header, names.iter());
-        findings.extend(self.texts(Place::Metadata, metadata.iter().flat_map(|(key, value)| [key, value])));
+        let mut findings = self.texts(&Place::Header, names.iter());
+        findings.extend(self.texts(&Place::Metadata, metadata.iter().flat_map(|(key, value)| [key, value])));
         let mut looking = self.originals.looking();
         let beyond = || "beyond the header".to_owned();
         for (i, column) in tallies.0.into_iter().enumerate() {
@@ -167,7 +167,7 @@ impl<'o> Search<'o> {
     }
 
     /// What the names of the columns hold, those of masked ones, too, or what else goes with a table.
-    fn texts<'t>(&self, place: Place, texts: impl Iterator<Item = &'t String>) -> Vec<Finding> {
+    fn texts<'t>(&self, place: &Place, texts: impl Iterator<Item = &'t String>) -> Vec<Finding> {
         let mut looking = self.originals.looking();
         let mut found: BTreeMap<&'static str, u64> = BTreeMap::new();
         for text in texts {

@@ -12,7 +12,7 @@ pub use hmac::{Kernel, KeyState, Tag};
 pub use key::{Key, KeyId, MAX_KEY_BYTES, MIN_KEY_BYTES};
 pub use normal::{Normalisation, UNICODE};
 pub(crate) use pseudonym::hex;
-pub use pseudonym::{Form, Pseudonymiser, Witness};
+pub use pseudonym::{Form, Observer, Pseudonymiser, Witness};
 pub use scope::Scope;
 pub(crate) use treatment::sha256;
 pub use treatment::{DateForm, Shift, Texts, Treatment, Unfit};

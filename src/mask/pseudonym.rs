@@ -39,7 +39,11 @@ pub struct Pseudonymiser {
     normal: Normalisation,
     domain: String,
     witness: Option<Witness>,
+    observer: Option<Observer>,
 }
+
+/// Is told of the tags that become pseudonyms, a batch at a time.
+pub type Observer = std::sync::Arc<dyn Fn(&[Tag]) + Send + Sync>;
 
 /// Is told of the values that become pseudonyms, a batch at a time.
 pub type Witness = std::sync::Arc<dyn Fn(&[&[u8]]) + Send + Sync>;
@@ -120,7 +124,7 @@ impl Pseudonymiser {
     /// Keys the hash for this scope and domain; the key itself is not kept.
     pub fn new(key: &Key, scope: &Scope, domain: &str, form: Form) -> Self {
         let state = scope.key_state(key, domain);
-        Self { state, form, normal: Normalisation::default(), domain: domain.to_owned(), witness: None }
+        Self { state, form, normal: Normalisation::default(), domain: domain.to_owned(), witness: None, observer: None }
     }
 
     /// The same, for values that are brought into a normal form before they are hashed.
@@ -135,6 +139,11 @@ impl Pseudonymiser {
     pub fn witnessed(mut self, witness: Witness) -> Self {
         self.witness(witness);
         self
+    }
+
+    /// From now on has somebody told of all tags: how many differ is as good as how many values do.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
     }
 
     /// From now on has somebody told of all values.
@@ -170,6 +179,7 @@ impl Pseudonymiser {
         }
         if self.normal.is_none() {
             hmac::tags(&self.state, values, out);
+            self.observer.iter().for_each(|observer| observer(out));
             return Ok(());
         }
         let why = "a value cannot be read as the normalisation wants it";
@@ -180,6 +190,7 @@ impl Pseudonymiser {
             witness(&normal);
         }
         hmac::tags(&self.state, &normal, out);
+        self.observer.iter().for_each(|observer| observer(out));
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::hmac::{self, KeyState, Tag};
 use super::key::Key;
-use super::pseudonym::{Pseudonymiser, Witness};
+use super::pseudonym::{Observer, Pseudonymiser, Witness};
 use super::scope::Scope;
 use crate::error::{Error, Result};
 
@@ -117,6 +117,13 @@ impl Treatment {
             Self::Pseudonym(mask) => mask.witness(witness.clone()),
             Self::Redact(_, told) | Self::Truncate(_, told) => *told = Some(witness.clone()),
             _ => {}
+        }
+    }
+
+    /// Has the tags told that become pseudonyms.
+    pub fn observe(&mut self, observer: Observer) {
+        if let Self::Pseudonym(mask) = self {
+            mask.observe(observer);
         }
     }
 

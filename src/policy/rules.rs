@@ -108,6 +108,11 @@ impl Rules {
         &mut self.all
     }
 
+    /// Takes the treatment of a rule out.
+    pub fn into_treatment(self, rule: usize) -> Option<Treatment> {
+        self.all.into_iter().nth(rule).map(|r| r.treatment)
+    }
+
     /// The treatment of a rule.
     pub fn treatment(&self, rule: usize) -> &Treatment {
         &self.all[rule].treatment

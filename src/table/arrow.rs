@@ -22,7 +22,7 @@ const BATCH: usize = 8192;
 pub(super) struct Batches {
     schema: SchemaRef,
     metadata: Vec<(String, String)>,
-    batches: Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>,
+    all: Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>,
 }
 
 /// The batches of a Parquet file.
@@ -38,7 +38,7 @@ pub(super) fn parquet(file: File) -> Result<Batches> {
     let entries = entries.filter(|e| e.key != "ARROW:schema").map(|e| (e.key.clone(), e.value.clone().unwrap_or_default()));
     let metadata = entries.chain(metadata(&schema)).collect();
     let batches = builder.with_batch_size(BATCH).build().map_err(damaged)?;
-    Ok(Batches { schema, metadata, batches: Box::new(batches) })
+    Ok(Batches { schema, metadata, all: Box::new(batches) })
 }
 
 /// The batches of an Arrow file or stream.
@@ -60,7 +60,7 @@ pub(super) fn ipc(mut input: Box<dyn Read + Send>) -> Result<Batches> {
     let reader = reader.map_err(|_| Error::malformed("the Arrow file cannot be read as a table"))?;
     let schema = reader.schema();
     let metadata = metadata(&schema).collect();
-    Ok(Batches { schema, metadata, batches: Box::new(reader) })
+    Ok(Batches { schema, metadata, all: Box::new(reader) })
 }
 
 /// What a schema and its fields say beside names and types.
@@ -101,7 +101,7 @@ pub(super) fn look<R: Send>(
         looking.workers,
         || {
             // Arrow's words about a value that it cannot read may quote it.
-            let batch = batches.batches.next().transpose().map_err(|_| Error::malformed("a page or batch is damaged"))?;
+            let batch = batches.all.next().transpose().map_err(|_| Error::malformed("a page or batch is damaged"))?;
             if let Some(batch) = &batch {
                 (looking.progress)(batch.get_array_memory_size() as u64);
             }

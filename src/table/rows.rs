@@ -107,7 +107,10 @@ impl<'r> Rows<'r> {
 
 /// Names that come up while a table is read, numbered.
 #[derive(Default)]
-pub(super) struct Names(RwLock<(Vec<Candidate>, HashMap<Vec<String>, u32>)>);
+pub(super) struct Names(RwLock<Numbered>);
+
+/// Names in their order, and the number of each.
+type Numbered = (Vec<Candidate>, HashMap<Vec<String>, u32>);
 
 impl Names {
     /// The number of a path, a new one if it is new.

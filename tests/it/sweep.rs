@@ -13,7 +13,7 @@ const JOURNALS: &str = "home/.local/state/hmask";
 
 fn journals(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.path(JOURNALS)).into_iter().flatten();
-    entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    entries.map(|e| e.unwrap().file_name().into_string().unwrap()).filter(|name| name != "manifests").collect()
 }
 
 fn ask(place: &Place, to: &str) -> Ran {

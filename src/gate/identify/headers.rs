@@ -1,9 +1,9 @@
 //! What the header of a column says of it, in French, English, German, Spanish and Italian.
 //!
 //! A header is the words it has, whatever their case, accents and separators. The longest phrase of the table within it counts.
-//! Two lists keep other things out: a header with a word of [`APART`] says something about the value and does not hold it
+//! Two lists keep other things out: a header with a word of `APART` says something about the value and does not hold it
 //! (`email_status`, `nom_produit`), and words of many meanings (`name`, `note`) count only alone or beside words of persons
-//! ([`ROLES`]): `customer_name` is a name, `file name` is not.
+//! (`ROLES`): `customer_name` is a name, `file name` is not.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;

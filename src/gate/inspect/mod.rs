@@ -445,6 +445,8 @@ fn number(text: &str) -> Option<Number> {
         last = b;
     }
     match points {
+        // What begins with a zero is a code.
+        0 if digits.len() > 1 && digits.starts_with('0') => None,
         0 => Some(Number::Integer),
         1 => Some(Number::Decimal),
         _ => None,
@@ -502,8 +504,15 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_values() {
-        let rows =
-            |i: u32| format!("{};{};{};{}\n", i, i % 5, if i % 4 == 0 { "" } else { "x" }, if i % 3 == 0 { "A" } else { "b-1" });
+        let rows = |i: u32| {
+            format!(
+                "{};{};{};{}\n",
+                i,
+                i % 5,
+                if i.is_multiple_of(4) { "" } else { "x" },
+                if i.is_multiple_of(3) { "A" } else { "b-1" }
+            )
+        };
         let csv = "id;five;some;mark\n".to_owned() + &(0..6000).map(rows).collect::<String>();
         let profiles = inspect(csv);
         assert_eq!(profiles.iter().map(|p| p.kind.as_str()).collect::<Vec<_>>(), ["integer", "integer", "text", "text"]);
@@ -519,9 +528,15 @@ mod tests {
         assert_eq!(shape("Zoé Lefèvre-2"), "Aaa Aaaaaaa-9");
         assert_eq!(shape("東京\u{1}"), "aa?");
         assert_eq!(shape(&"a".repeat(50)), format!("{}…", "a".repeat(40)));
-        for (text, want) in
-            [("12", Some(Number::Integer)), ("-1 234,5", Some(Number::Decimal)), ("1.2.3", None), ("a1", None), ("", None)]
-        {
+        for (text, want) in [
+            ("12", Some(Number::Integer)),
+            ("-1 234,5", Some(Number::Decimal)),
+            ("1.2.3", None),
+            ("007", None),
+            ("0", Some(Number::Integer)),
+            ("a1", None),
+            ("", None),
+        ] {
             assert!(number(text) == want, "{text}");
         }
     }
@@ -531,7 +546,7 @@ mod tests {
         let mut all = Frequent::default();
         for chunk in 0..10u64 {
             let mut some = Frequent::default();
-            (0..1000).for_each(|i| some.add(if i % 4 == 0 { 7 } else { chunk * 1000 + i + 100 }));
+            (0..1000u64).for_each(|i| some.add(if i.is_multiple_of(4) { 7 } else { chunk * 1000 + i + 100 }));
             all.merge(some);
         }
         let most = all.0.get(&7).copied().unwrap_or(0);

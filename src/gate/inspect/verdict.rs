@@ -40,6 +40,8 @@ const BELIEVED: f64 = 1e-4;
 const KEY: f64 = 0.95;
 /// Values from which on that means something.
 const MANY: u64 = 50;
+/// Years that days of birth are spread over.
+const SPREAD: usize = 20;
 /// Ages of persons.
 const AGES: std::ops::RangeInclusive<u32> = 14..=110;
 
@@ -85,7 +87,7 @@ pub(super) fn of(name: &str, column: &Column, this_year: u32) -> Verdict {
         reasons.push(format!("text that contains identifiers, {within} times: {}", kinds.join(", ")));
         vote(Class::Direct, 0.9, "\"redact\"".into());
     }
-    if let Some((place, n)) = column.phones.iter().enumerate().max_by_key(|(_, n)| **n)
+    if let Some((place, n)) = column.phones.iter().enumerate().rev().max_by_key(|(_, n)| **n)
         && meaning == Some(headers::Meaning::Phone)
         && share(*n, column.sampled - column.placeholders) >= 0.5
     {
@@ -165,7 +167,7 @@ fn class_of(kind: Kind) -> Class {
 }
 
 fn suggestion(kind: Kind, column: &Column) -> String {
-    let phones = column.phones.iter().enumerate().max_by_key(|(_, n)| **n);
+    let phones = column.phones.iter().enumerate().rev().max_by_key(|(_, n)| **n);
     match kind {
         Kind::Email => "{ treatment = \"pseudonym\", normalise = [\"email\"] }".into(),
         Kind::Phone => {
@@ -206,7 +208,6 @@ fn births(column: &Column, this_year: u32) -> Option<f64> {
     let years = || column.years.iter().enumerate().filter(|(_, n)| **n > 0);
     let of_age = |(i, _): &(usize, &u32)| this_year.checked_sub(FIRST_YEAR + *i as u32).is_some_and(|age| AGES.contains(&age));
     let fitting: u64 = years().filter(of_age).map(|(_, n)| u64::from(*n)).sum();
-    const SPREAD: usize = 20;
     let spread = years().next_back().zip(years().next()).map_or(0, |(last, first)| last.0 - first.0);
     Some(share(fitting, dates)).filter(|s| *s >= NEARLY_ALL && spread >= SPREAD && dates >= MANY)
 }

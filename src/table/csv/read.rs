@@ -142,7 +142,7 @@ fn read<R>(block: Block, layout: &Layout, options: &CsvOptions, work: impl Fn(&R
         next = *end;
     }
     let result = work(&rows);
-    Done { result, scanned, error, block }
+    Done { block, result, scanned, error }
 }
 
 /// A text in its encoding; what does not decode is read as Windows-1252: what is not masked may be in any, and is to be seen all the same.

@@ -1,12 +1,13 @@
 //! The manifest: what was masked how, what was lent to whom, and that it is gone. No value, no secret, no path but those given.
 
-use std::io::Write;
+mod page;
+pub mod sign;
 
+pub use page::{Lang, render};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::mask::{Treatment, UNICODE};
-use crate::output::Staged;
 use crate::policy::Rules;
 use crate::table::TableReport;
 
@@ -207,15 +208,6 @@ pub struct LoanFacts {
 pub const NOT_DELETABLE: &str = "the question, the column names and what the answer quotes may stay in the provider's abuse monitoring logs for up to 30 days";
 
 impl Manifest {
-    /// Writes the manifest as JSON, and gives the file its name.
-    ///
-    /// # Errors
-    /// Those of the disk, or a file that came to be in the meantime.
-    pub fn write(&self, mut staged: Staged) -> Result<()> {
-        staged.write_all(&self.to_bytes()?).map_err(|e| Error::io("cannot write the manifest", e))?;
-        staged.persist()
-    }
-
     /// The manifest as it is written.
     ///
     /// # Errors
