@@ -8,6 +8,7 @@ use std::time::Duration;
 use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
 use hmask::mask::Witness;
+use hmask::policy::Policy;
 use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{Journal, Run};
 use hmask::remote::lease::Lease;
@@ -75,7 +76,7 @@ impl<'a> Lending<'a> {
         let default = Some(default).filter(|_| !args.dry_run);
         let evidence = Evidence::stage(&args.evidence, args.force, &table.file, default)?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
-        let masked = mask(table, accepted.as_ref(), printer)?;
+        let masked = mask(table, accepted, endpoint.as_ref(), printer)?;
         Ok(Self { args, endpoint, evidence: Some(evidence), masked, state, started, printer })
     }
 
@@ -188,10 +189,18 @@ fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
 }
 
 /// Masks the table into a file without a name: nothing is left of it, however this process ends.
-fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Result<Masked> {
+fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>, printer: &Printer) -> Result<Masked> {
     let originals = Arc::new(Originals::default());
     let witness = originals.clone();
     let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, &args.file, printer)?;
+    let listed = match &plan.policy {
+        Some((name, policy)) => {
+            allowed(policy, endpoint).map_err(|e| e.in_file(name))?;
+            policy.accepted()?
+        }
+        None => None,
+    };
+    let accepted = accepted.or(listed);
     let witness: Witness = Arc::new(move |values: &[&[u8]]| witness.see(values));
     plan.witness(&witness);
     let distinct = Distinct::of(&mut plan.rules);
@@ -221,7 +230,7 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
         layout,
         masked: report.columns.iter().map(|c| c.number).collect(),
         originals: &originals,
-        accepted,
+        accepted: accepted.as_ref(),
         workers: plan.workers,
         risk: measure.as_deref(),
     };
@@ -247,6 +256,17 @@ fn mask(args: &LentArgs, accepted: Option<&Columns>, printer: &Printer) -> Resul
         scope: plan.scope.label(),
     })
     // Here the keyed hash goes: nothing of the key is left when the network begins.
+}
+
+/// Whether a policy allows the host that the table would go to; the embedded endpoint is none.
+fn allowed(policy: &Policy, endpoint: Option<&Endpoint>) -> Result<()> {
+    let Some(host) = endpoint.map(Endpoint::host).filter(|_| !policy.allow_hosts.is_empty()) else { return Ok(()) };
+    let bare = host.split_once("://").map_or(host.as_str(), |(_, rest)| rest);
+    let name = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
+    if policy.allow_hosts.iter().any(|allowed| allowed == bare || allowed == name) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("the policy does not allow {name}: allow_hosts = {:?}", policy.allow_hosts)))
 }
 
 /// Length and hash of the input, as the manifest has them. A pipe cannot be read twice.

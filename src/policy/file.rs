@@ -195,6 +195,15 @@ impl Policy {
         Ok(Some((Columns::parse(&quasi.join(","))?, sensitive)))
     }
 
+    /// Columns that may hold what the leak check finds.
+    ///
+    /// # Errors
+    /// A list that does not read.
+    pub fn accepted(&self) -> Result<Option<Columns>> {
+        let list = &self.gate.accept_leaks;
+        if list.is_empty() { Ok(None) } else { Columns::parse(&list.join(",")).map(Some) }
+    }
+
     /// Whether a column is listed.
     pub fn is_listed(&self, name: &str) -> bool {
         self.columns.keys().any(|k| k == name)

@@ -273,6 +273,22 @@ fn a_policy_is_found_upwards_and_flags_override_it() {
 }
 
 #[test]
+fn the_policy_says_who_may_be_lent_to_and_what_may_be_found() {
+    let place = Place::with_token();
+    place.write("t.csv", "nom,note\nDurand,vu Durand\n");
+    let policy = |more: &str| {
+        format!("version = 1\nallow_hosts = [\"api.openai.com\"]\n[columns]\nnom = \"pseudonym\"\nnote = \"keep\"\n{more}")
+    };
+    place.write("hmask.toml", policy(""));
+    let ask = |to: &str| place.run(&["ask", "t.csv", "SELECT 1 AS x FROM data", "--to", to, "--dry-run"]);
+    ask("http://127.0.0.1:9/v1").fails(2, "the policy does not allow 127.0.0.1");
+    ask("https://api.openai.com/v1").fails(1, "original of a masked column");
+    ask("local").fails(1, "original of a masked column");
+    place.write("hmask.toml", policy("[gate]\naccept_leaks = [\"note\"]\n"));
+    ask("https://api.openai.com/v1").ok();
+}
+
+#[test]
 fn values_that_a_treatment_cannot_take_have_a_position_and_are_not_told() {
     let place = Place::new();
     for (treatment, value) in [

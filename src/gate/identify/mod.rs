@@ -316,6 +316,25 @@ mod tests {
         assert!(!matches_number(Kind::FrSiren, "42") && !matches_number(Kind::FrSiren, "0"));
     }
 
+    /// Values that were made for these tests, of each kind as many that are right as that have a wrong check digit.
+    #[test]
+    fn precision_and_recall_on_labelled_values() {
+        use std::collections::BTreeMap;
+        let mut scores: BTreeMap<&str, [u32; 4]> = BTreeMap::new();
+        for line in include_str!("../../../fixtures/identifiers.tsv").lines().skip(1) {
+            let cells: Vec<&str> = line.split('\t').collect();
+            let [id, value, label] = cells[..] else { panic!("{line}") };
+            let kind = Kind::ALL.iter().find(|k| k.id() == id).unwrap();
+            let place = usize::from(label != "1") * 2 + usize::from(!matches(*kind, value));
+            scores.entry(kind.id()).or_default()[place] += 1;
+        }
+        // Right and found, right and missed, wrong and taken, wrong and refused.
+        assert!(scores.len() > 40, "{}", scores.len());
+        for (id, [found, missed, taken, refused]) in scores {
+            assert!(found >= 24 && refused >= 24 && missed == 0 && taken == 0, "{id}: {found} {missed} {taken} {refused}");
+        }
+    }
+
     #[test]
     fn facts_are_of_their_kind() {
         assert_eq!((Kind::FrNir.id(), Kind::Postcode.id()), ("fr_nir", "postcode"));

@@ -80,6 +80,9 @@ impl Page<'_> {
             (words::INPUT, self.file("/input")),
             (if lent { words::OUTPUT_SENT } else { words::OUTPUT_MADE }, self.file("/output")),
         ];
+        if self.at("/where").is_some_and(Value::is_string) {
+            facts.insert(5, (words::CHOSEN, self.code("/where")));
+        }
         if lent {
             facts.push((words::REMOTE_NAME, self.code("/loan/remote_name")));
         }

@@ -171,6 +171,7 @@ texts! {
     NO_PURPOSE: "not stated (the controller has to record it)", "non précisée (à consigner par le responsable du traitement)";
     REMOTE_NAME: "Name given to the recipient", "Nom communiqué au destinataire";
     ROWS: "Rows", "Lignes";
+    CHOSEN: "Rows chosen by", "Lignes retenues par";
     INPUT: "Source table", "Table source";
     OUTPUT_SENT: "Table as sent", "Table transmise";
     OUTPUT_MADE: "Table as made", "Table produite";
@@ -236,8 +237,8 @@ texts! {
     // Gate
     GATE: "Check of what was not masked", "Contrôle de ce qui n’a pas été pseudonymisé";
     GATE_MISSING: "Not recorded: do not assume that a check took place.", "Non consigné : ne pas présumer qu’un contrôle a eu lieu.";
-    GATE_FOR: "All that was not masked was searched for the original values of the masked columns, whatever their case, accents, punctuation, spacing and order of names, and for e‑mail addresses, telephone numbers, IBAN, payment card and French social security numbers. A finding stops the run, unless the user accepts it by name of column.",
-        "Tout ce qui n’a pas été pseudonymisé a été examiné à la recherche des valeurs d’origine des colonnes pseudonymisées, indépendamment de la casse, des accents, de la ponctuation, des espaces et de l’ordre des noms, ainsi que d’adresses électroniques, de numéros de téléphone, d’IBAN, de numéros de carte bancaire et de numéros de sécurité sociale (NIR). Un constat interrompt l’exécution, sauf acceptation par l’utilisateur, colonne par colonne.";
+    GATE_FOR: "All that was not masked was searched for the original values of the masked columns, whatever their case, accents, punctuation, spacing and order of names, and for e‑mail addresses, telephone numbers, IBAN, payment card numbers and national numbers with check digits. A finding stops the run, unless the user accepts it by name of column.",
+        "Tout ce qui n’a pas été pseudonymisé a été examiné à la recherche des valeurs d’origine des colonnes pseudonymisées, indépendamment de la casse, des accents, de la ponctuation, des espaces et de l’ordre des noms, ainsi que d’adresses électroniques, de numéros de téléphone, d’IBAN, de numéros de carte bancaire et de numéros nationaux à clé de contrôle (NIR et autres). Un constat interrompt l’exécution, sauf acceptation par l’utilisateur, colonne par colonne.";
     ORIGINALS: "Distinct original values looked for", "Valeurs d’origine distinctes recherchées";
     TOO_SHORT: "Not looked for: too short (under 4 letters or 6 digits)", "Non recherchées : trop courtes (moins de 4 lettres ou de 6 chiffres)";
     PLACEHOLDERS: "Not looked for: placeholders such as “unknown”", "Non recherchées : valeurs de remplissage (« inconnu », etc.)";
