@@ -34,6 +34,8 @@ pub(super) enum Command {
     /// How well rows hide among others: k-anonymity, unique rows, l-diversity; what masked columns still give away
     #[cfg(feature = "analyse")]
     Risk(RiskArgs),
+    /// What stands between this machine and the endpoint: key, policy, proxy, DNS, TCP, TLS, clock, token, model, files, containers
+    Doctor(DoctorArgs),
     /// Recompute what a manifest claims. Exit code 1 if something does not hold
     Verify(VerifyArgs),
     /// The pseudonyms of values, one a line from stdin, to find a person's rows in what was sent
@@ -151,6 +153,9 @@ pub(super) struct LentArgs {
     pub run: RunArgs,
 }
 
+/// The model that is asked unless another one is named.
+const MODEL: &str = "gpt-5.6-terra";
+
 #[derive(Args)]
 pub(super) struct AskArgs {
     #[command(flatten)]
@@ -159,7 +164,7 @@ pub(super) struct AskArgs {
     #[arg(value_name = "QUESTION")]
     pub question: String,
     /// Model
-    #[arg(long, default_value = "gpt-5.6-terra", value_name = "NAME", help_heading = "Loan")]
+    #[arg(long, default_value = MODEL, value_name = "NAME", help_heading = "Loan")]
     pub model: String,
     /// What the model is told beforehand, instead of how the table is mounted and what pseudonyms are
     #[arg(long, value_name = "TEXT", help_heading = "Loan")]
@@ -173,6 +178,15 @@ pub(super) struct AskArgs {
     /// Folder for the files that the answer makes
     #[arg(long, value_name = "DIR", help_heading = "Loan")]
     pub save_dir: Option<PathBuf>,
+    /// Ask this after it, in the same container; may be repeated
+    #[arg(long, value_name = "QUESTION", help_heading = "Loan")]
+    pub step: Vec<String>,
+    /// Show the answer as it comes
+    #[arg(long, help_heading = "Loan")]
+    pub stream: bool,
+    /// Write the code that ran, to be looked through
+    #[arg(long, value_name = "FILE", help_heading = "Loan")]
+    pub save_code: Option<PathBuf>,
     /// Seconds to wait for the answer
     #[arg(long, default_value_t = 600, value_name = "SECONDS", help_heading = "Loan")]
     pub timeout: u64,
@@ -185,6 +199,9 @@ pub(super) struct LoanArgs {
     /// Who gets it: openai, local, or the base URL of an endpoint that speaks the same API
     #[arg(long, default_value = "openai", value_name = "TARGET")]
     pub to: To,
+    /// Certificates in PEM that are trusted beside those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// Seconds to try the deletion of one thing
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub delete_for: u64,
@@ -237,6 +254,27 @@ impl From<LangArg> for hmask::report::Lang {
             LangArg::Fr => Self::Fr,
         }
     }
+}
+
+#[derive(Args)]
+pub(super) struct DoctorArgs {
+    /// Endpoint: openai, local, or a base URL
+    #[arg(long, default_value = "openai", value_name = "TARGET")]
+    pub to: To,
+    /// Certificates in PEM that are trusted beside those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Model
+    #[arg(long, default_value = MODEL, value_name = "NAME")]
+    pub model: String,
+    /// Policy to be read [default: hmask.toml here, or in a folder above]
+    #[arg(long, short, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Print the steps as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub key: KeyArgs,
 }
 
 #[derive(Args)]
@@ -400,6 +438,9 @@ pub(super) struct SweepArgs {
     /// Endpoint of runs whose journal does not say it: openai, or a base URL
     #[arg(long, default_value = "openai", value_name = "TARGET")]
     pub to: To,
+    /// Certificates in PEM that are trusted beside those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// Seconds to try the deletion of one thing
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub delete_for: u64,

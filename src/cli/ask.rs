@@ -1,10 +1,12 @@
 //! `hmask ask`: mask, check, upload with a one-hour expiry, ask, fetch results, delete.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hmask::output::{Existing, Staged};
 use hmask::remote::asking::{Answered, Asking};
 use hmask::remote::openai::{ContainerOptions, Question};
 use hmask::{Error, Result};
@@ -35,31 +37,64 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
         text: args.question.clone(),
         model: args.model.clone(),
         instructions: args.instructions.clone().unwrap_or_else(|| INSTRUCTIONS.into()),
+        before: Vec::new(),
+        stream: args.stream,
     };
+    let code = args.save_code.as_deref().map(|path| stage(path, args.lent.loan.force)).transpose()?;
     let container = ContainerOptions { memory: args.memory.clone(), domains: args.allow_domain.clone() };
     let ended = lending.carry_out(Duration::from_secs(args.timeout), async |loan, lease, upload| {
         let save = args.save_dir.clone();
-        Asking { loan, question: &question, container: &container, save }.ask(lease, upload).await
+        Asking { loan, question: &question, container: &container, steps: &args.step, save }.ask(lease, upload).await
     })?;
     let words = |answer: &Result<Answered>| match answer {
-        Ok(answered) => Some(answered.text.clone()),
+        Ok(answered) if answered.streamed => Some(String::new()),
+        Ok(answered) => Some(answered.texts.join("\n\n")),
         Err(error) => error.answer().map(str::to_owned),
     };
     ended.finish(
         |answer| words(answer).map_or(Ok(()), |text| show(&text)),
         |answered| {
+            if let Some(staged) = code {
+                save_code(staged, &answered.code)?;
+            }
             let incomplete = || Error::remote("not every file of the answer could be saved");
             if answered.complete { Ok(ExitCode::SUCCESS) } else { Err(incomplete()) }
         },
     )
 }
 
+fn stage(path: &Path, force: bool) -> Result<Staged> {
+    Staged::create(path, if force { Existing::Replace } else { Existing::Refuse })
+}
+
+/// Writes the code that ran, so that somebody can look it through.
+fn save_code(mut staged: Staged, code: &[Vec<String>]) -> Result<()> {
+    for (question, calls) in code.iter().enumerate() {
+        for (call, text) in calls.iter().enumerate() {
+            let (question, call) = (question + 1, call + 1);
+            let written = writeln!(staged, "# question {question}, call {call}\n{}\n", text.trim_end());
+            written.map_err(|e| Error::io("cannot write the code", e))?;
+        }
+    }
+    staged.persist()
+}
+
 /// Prints the answer; on a terminal without what could steer it.
 fn show(text: &str) -> Result<()> {
-    use std::io::IsTerminal;
     let stdout = std::io::stdout();
-    let steers = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
-    let plain: String = if stdout.is_terminal() { text.chars().filter(|c| !steers(c)).collect() } else { text.into() };
+    let plain = plain(text);
     let end = if plain.ends_with('\n') { "" } else { "\n" };
     stdout.lock().write_all(format!("{plain}{end}").as_bytes()).map_err(|e| Error::io("cannot write", e))
+}
+
+/// Prints a piece of the answer as it comes. A reader who has gone does not stop the loan.
+pub(super) fn show_piece(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(plain(text).as_bytes()).and_then(|()| stdout.flush());
+}
+
+fn plain(text: &str) -> String {
+    use std::io::IsTerminal;
+    let steers = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
+    if std::io::stdout().is_terminal() { text.chars().filter(|c| !steers(c)).collect() } else { text.into() }
 }

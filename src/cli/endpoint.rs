@@ -1,5 +1,6 @@
 //! Who gets what is lent: the endpoint that arguments and environment name, or the embedded one.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,12 +23,15 @@ const HEADERS: [(&str, &str); 2] = [("OPENAI_ORG_ID", "openai-organization"), ("
 ///
 /// # Errors
 /// No access token, or a URL that is none.
-pub(super) fn endpoint(to: &To) -> Result<Option<Endpoint>> {
-    match to {
-        To::Local => Ok(None),
-        To::OpenAi => openai(None).map(Some),
-        To::Url(url) => openai(Some(url)).map(Some),
-    }
+pub(super) fn endpoint(to: &To, ca_file: Option<&Path>) -> Result<Option<Endpoint>> {
+    let endpoint = match to {
+        To::Local => return Ok(None),
+        To::OpenAi => openai(None)?,
+        To::Url(url) => openai(Some(url))?,
+    };
+    let Some(file) = ca_file else { return Ok(Some(endpoint)) };
+    let pem = std::fs::read(file).map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
+    endpoint.trusting(&pem).map(Some).map_err(|e| e.in_file(file))
 }
 
 /// The endpoint that the environment names, with its token.

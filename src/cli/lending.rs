@@ -70,7 +70,7 @@ impl<'a> Lending<'a> {
                 "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
             ));
         }
-        let endpoint = endpoint::endpoint(&args.to)?;
+        let endpoint = endpoint::endpoint(&args.to, args.ca_file.as_deref())?;
         let state = sweep::state_folder(&args.state)?;
         let default = state.join("manifests").join(format!("{}.json", printer.task()));
         let default = Some(default).filter(|_| !args.dry_run);
@@ -301,6 +301,8 @@ fn describe(event: &Event<'_>, masked: &Masked, printer: &Printer) {
         Event::NetworkUnproved => printer.warn("the container does not say whether it can reach a network"),
         Event::Again(why) => printer.warn(&format!("trying again: {why}")),
         Event::Asked => printer.info("asked; waiting for the answer"),
+        Event::Interpreting => printer.info("the interpreter runs code"),
+        Event::Text(text) => super::ask::show_piece(text),
         Event::Saved(saved) => printer.info(&format!("saved: {} ({} bytes)", saved.path.display(), saved.bytes)),
         Event::NotSaved(why) => printer.warn(why),
         Event::NotWanted(n) => printer.info(&format!("files that the answer made: {n}; --save-dir DIR keeps them")),

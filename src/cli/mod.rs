@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod check;
+mod doctor;
 mod ended;
 mod endpoint;
 mod evidence;
@@ -62,6 +63,7 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args, printer),
         #[cfg(feature = "analyse")]
         Command::Risk(args) => risk::run(&args),
+        Command::Doctor(args) => doctor::run(&args, printer),
         Command::Verify(args) => verify::run(&args, printer),
         Command::Token(args) => token::run(&args, printer),
         Command::Sweep(args) => sweep::run(&args, printer),

@@ -186,7 +186,7 @@ pub(super) fn read(path: &Path) -> Result<Policy> {
 }
 
 /// The policy in the folder of the input or in one above it.
-fn found(input: &Path) -> Option<PathBuf> {
+pub(super) fn found(input: &Path) -> Option<PathBuf> {
     let folder = if is_dash(input) { Path::new(".") } else { input };
     let folder = std::path::absolute(folder).ok()?;
     folder.ancestors().map(|f| f.join(NAME)).find(|p| p.is_file())

@@ -48,8 +48,11 @@ impl Printer {
     pub(super) fn exchange(&self, exchange: &Exchange) {
         if self.verbose {
             let status = exchange.status.map_or_else(|| "no answer".into(), |s| s.to_string());
-            let Exchange { method, host, path, took, received, .. } = exchange;
-            self.line("debug", &format!("{method} {host}{path}: {status}, {} ms, {received} bytes", took.as_millis()), &[]);
+            let Exchange { method, host, path, took, sent, received, .. } = exchange;
+            let sent = sent.map_or_else(|| "a stream".into(), |n| format!("{n} bytes"));
+            let (took, task) = (took.as_millis(), &self.task);
+            let line = format!("{method} {host}{path}: {status}, {took} ms, sent {sent}, received {received} bytes, task {task}");
+            self.line("debug", &line, &[]);
         }
     }
 

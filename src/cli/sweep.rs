@@ -90,8 +90,8 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         return Ok(());
     }
     let endpoint: Option<Endpoint> = match &base_url {
-        Some(url) => Some(endpoint::openai(Some(url))?),
-        None => endpoint::endpoint(&args.to)?,
+        Some(url) => endpoint::endpoint(&To::Url(url.clone()), args.ca_file.as_deref())?,
+        None => endpoint::endpoint(&args.to, args.ca_file.as_deref())?,
     };
     let Some(endpoint) = endpoint else { unreachable!("the embedded endpoint was dealt with above") };
     let api = endpoint::api(endpoint, PATIENCE, printer)?;

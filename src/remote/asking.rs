@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::lease::Lease;
 use super::loan::{Event, Loan, TRIES, pause};
-use super::openai::{CallError, ContainerFile, ContainerOptions, FileObject, Question, Response, Status};
+use super::openai::{CallError, ContainerFile, ContainerOptions, FileObject, Progress, Question, Response, Status};
 use super::save::{Folder, Saved};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
@@ -17,6 +17,8 @@ pub struct Asking<'a> {
     pub question: &'a Question,
     /// Where it is asked.
     pub container: &'a ContainerOptions,
+    /// What is asked after it, one after the other, in the same container.
+    pub steps: &'a [String],
     /// Where outputs go, if they are wanted.
     pub save: Option<PathBuf>,
 }
@@ -24,8 +26,12 @@ pub struct Asking<'a> {
 /// An answer.
 #[derive(Debug)]
 pub struct Answered {
-    /// The assistant's text.
-    pub text: String,
+    /// The assistant's text, one for each question.
+    pub texts: Vec<String>,
+    /// The code that ran for each question.
+    pub code: Vec<Vec<String>>,
+    /// Whether the texts were told as they came.
+    pub streamed: bool,
     /// What was saved.
     pub saved: Vec<Saved>,
     /// Whether every output that was wanted was saved.
@@ -39,28 +45,61 @@ impl Asking<'_> {
     /// What the service says, or why the question failed.
     pub async fn ask(&self, lease: &mut Lease<'_>, upload: &FileObject) -> Result<Answered> {
         let container = self.make_container(lease, &upload.id).await?;
+        let mut question = self.question.clone();
+        let mut answered = Answered { texts: Vec::new(), code: Vec::new(), streamed: false, saved: Vec::new(), complete: true };
+        let mut citations = Vec::new();
+        let mut steps = self.steps.iter();
+        loop {
+            let response = self.one(lease, &question, &container, &mut answered).await?;
+            citations.extend(response.citations);
+            answered.code.push(response.code);
+            let Some(next) = steps.next() else {
+                answered.texts.push(response.text);
+                break;
+            };
+            if answered.streamed {
+                (self.loan.tell)(Event::Text("\n\n"));
+            }
+            let asked = std::mem::replace(&mut question.text, next.clone());
+            question.before.push((asked, response.text.clone()));
+            answered.texts.push(response.text);
+        }
+        (answered.saved, answered.complete) = self.outputs(&citations, &container).await?;
+        Ok(answered)
+    }
+
+    /// Asks one question. What was answered before goes along with an error.
+    async fn one(
+        &self,
+        lease: &mut Lease<'_>,
+        question: &Question,
+        container: &str,
+        answered: &mut Answered,
+    ) -> Result<Response> {
         (self.loan.tell)(Event::Asked);
-        let response = self.put(&container).await?;
+        let response = self.put(lease, question, container, &mut answered.streamed).await;
+        let with_answers = |error: Error| {
+            let words = answered.texts.iter().cloned().chain(error.answer().map(str::to_owned)).collect::<Vec<_>>();
+            if words.is_empty() { error } else { error.with_answer(Some(words.join("\n\n"))) }
+        };
+        let response = response.map_err(with_answers)?;
         if let Some(id) = &response.stored {
             lease.note(Thing::Response(id.clone()));
         }
         for id in &response.containers {
             lease.note(Thing::Container(id.clone()));
         }
-        let failed = |what: String| Err(Error::remote(what));
         match &response.status {
-            Status::Completed => {}
-            Status::Empty => return failed("the answer is empty".into()),
+            Status::Completed => Ok(response),
+            Status::Empty => Err(with_answers(Error::remote("the answer is empty"))),
             Status::Failed(reason) => {
                 let mut error = Error::remote(format!("the question failed: {reason}"));
                 if reason == "server_error" {
                     error = error.hint("--memory 4g if the table is large");
                 }
-                return Err(error.with_answer(response.message));
+                Err(with_answers(error.with_answer(response.message)))
             }
         }
-        let (saved, complete) = self.outputs(&response, &container).await?;
-        Ok(Answered { text: response.text, saved, complete })
     }
 
     async fn make_container(&self, lease: &mut Lease<'_>, file: &str) -> Result<String> {
@@ -78,9 +117,23 @@ impl Asking<'_> {
     }
 
     /// Asks. Only what was refused for the time being is asked again: a question costs, and may make something.
-    async fn put(&self, container: &str) -> Result<Response> {
+    async fn put(&self, lease: &mut Lease<'_>, question: &Question, container: &str, streamed: &mut bool) -> Result<Response> {
         for n in 1.. {
-            let error = match self.loan.api.ask(self.question, container).await {
+            let asked = if question.stream {
+                let mut tell = |progress: Progress<'_>| match progress {
+                    // At once: the connection may break, and this is what has to be deleted.
+                    Progress::Container(id) => lease.note(Thing::Container(id.to_owned())),
+                    Progress::Interpreting => (self.loan.tell)(Event::Interpreting),
+                    Progress::Text(text) => {
+                        *streamed = true;
+                        (self.loan.tell)(Event::Text(text));
+                    }
+                };
+                self.loan.api.ask_streaming(question, container, &mut tell).await
+            } else {
+                self.loan.api.ask(question, container).await
+            };
+            let error = match asked {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
@@ -107,7 +160,7 @@ impl Asking<'_> {
     }
 
     /// Saves what the assistant made: what it cites, and what else lies in the container.
-    async fn outputs(&self, response: &Response, container: &str) -> Result<(Vec<Saved>, bool)> {
+    async fn outputs(&self, citations: &[(String, String)], container: &str) -> Result<(Vec<Saved>, bool)> {
         let mut complete = true;
         let mut files: Vec<(String, ContainerFile)> = Vec::new();
         match self.loan.api.made_by_assistant(container).await {
@@ -117,7 +170,7 @@ impl Asking<'_> {
                 (self.loan.tell)(Event::NotSaved(&format!("the files of the container cannot be listed: {error}")));
             }
         }
-        for (container, id) in &response.citations {
+        for (container, id) in citations {
             if files.iter().any(|(_, f)| f.id == *id) {
                 continue;
             }

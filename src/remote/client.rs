@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder, Url};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Certificate, Method, RequestBuilder, Url};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -24,6 +24,7 @@ pub struct Endpoint {
     base: Url,
     token: Zeroizing<String>,
     headers: Vec<(HeaderName, String)>,
+    certificates: Vec<Certificate>,
 }
 
 /// Sends requests to one endpoint and to no other host.
@@ -66,8 +67,21 @@ pub struct Exchange {
     pub status: Option<u16>,
     /// From the first byte to the last.
     pub took: Duration,
+    /// Bytes of the request's body, if they are known beforehand.
+    pub sent: Option<u64>,
     /// Bytes of the answer's body.
     pub received: usize,
+}
+
+/// A look at an endpoint.
+#[derive(Debug)]
+pub struct Probe {
+    /// Its answer.
+    pub answer: Answer,
+    /// SHA-256 of its certificate in hex digits, over https.
+    pub certificate: Option<String>,
+    /// Seconds by which this clock is ahead of the server's, if it says what time it has.
+    pub skew: Option<i64>,
 }
 
 impl Endpoint {
@@ -96,7 +110,7 @@ impl Endpoint {
         if token.is_empty() || HeaderValue::from_str(&token).is_err() {
             return Err(Error::new(ErrorKind::Key("the access token is empty or holds a control character".into())));
         }
-        Ok(Self { base, token, headers: Vec::new() })
+        Ok(Self { base, token, headers: Vec::new(), certificates: Vec::new() })
     }
 
     /// The same endpoint with another header on each request.
@@ -104,6 +118,16 @@ impl Endpoint {
     pub fn header(mut self, name: HeaderName, value: String) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// The same endpoint, where these certificates in PEM are trusted beside those of the system.
+    ///
+    /// # Errors
+    /// A text that holds none.
+    pub fn trusting(mut self, pem: &[u8]) -> Result<Self> {
+        let certificates = Certificate::from_pem_bundle(pem).ok().filter(|c| !c.is_empty());
+        self.certificates = certificates.ok_or_else(|| Error::usage("there is no certificate in PEM in the file"))?;
+        Ok(self)
     }
 
     /// Scheme, host and port.
@@ -160,7 +184,11 @@ impl Client {
             .retry(reqwest::retry::never())
             // A connection from the pool that the server has closed meanwhile looks as if the request had been carried out.
             .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_TIMEOUT);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tls_info(true);
+        if !endpoint.certificates.is_empty() {
+            builder = builder.tls_certs_merge(endpoint.certificates.clone());
+        }
         if is_loopback(&endpoint.base) {
             builder = builder.no_proxy();
         } else {
@@ -215,12 +243,51 @@ impl Client {
             Ok(())
         });
         let (status, retry_after) = sent.await?;
-        // Some gateways repeat the token in their errors.
+        Ok(Answer { status, body: self.clean(received), retry_after })
+    }
+
+    /// An answer without the token: some gateways repeat it in their errors.
+    pub(super) fn clean(&self, mut received: Vec<u8>) -> Vec<u8> {
         let token = self.endpoint.token.as_bytes();
         while let Some(at) = received.windows(token.len()).position(|w| w == token) {
             received.splice(at..at + token.len(), *b"***");
         }
-        Ok(Answer { status, body: received, retry_after })
+        received
+    }
+
+    /// Looks at what stands at a path, and who it is that answers.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn probe(&self, path: &str) -> Result<Probe, Failure> {
+        const DEADLINE: Duration = Duration::from_secs(30);
+        let url = self.endpoint.base.join(path).map_err(|e| Failure::NotSent(format!("no path: {e}")))?;
+        let start = Instant::now();
+        let (mut status, mut received) = (None, 0);
+        let run = async {
+            let request = self.http.get(url.clone()).headers(self.endpoint.headers()?);
+            let mut answer = request.send().await.map_err(|e| failure(&e))?;
+            status = Some(answer.status().as_u16());
+            let date = answer.headers().get(DATE).and_then(|d| jiff::fmt::rfc2822::parse(d.to_str().ok()?).ok());
+            let skew = date.map(|date| jiff::Timestamp::now().as_second() - date.timestamp().as_second());
+            let tls = answer.extensions().get::<reqwest::tls::TlsInfo>();
+            let certificate = tls.and_then(reqwest::tls::TlsInfo::peer_certificate).map(|der| hex(&Sha256::digest(der)));
+            let retry_after = retry_after(answer.headers());
+            let mut body = Vec::new();
+            while let Some(bytes) = answer.chunk().await.map_err(|e| Failure::Unknown(chain(&e)))? {
+                received += bytes.len();
+                if received > MAX_ANSWER {
+                    return Err(Failure::Unknown(format!("the answer is longer than {MAX_ANSWER} bytes")));
+                }
+                body.extend_from_slice(&bytes);
+            }
+            let answer = Answer { status: answer.status().as_u16(), body: self.clean(body), retry_after };
+            Ok(Probe { answer, certificate, skew })
+        };
+        let done = tokio::time::timeout(DEADLINE, run).await.unwrap_or(Err(Failure::Unknown("no answer in time".into())));
+        let (host, path) = (self.host(), url.path().to_owned());
+        (self.log)(&Exchange { method: "GET", host, path, status, took: start.elapsed(), sent: Some(0), received });
+        done
     }
 
     /// As [`Client::send`], but hands the body of the answer over in pieces.
@@ -238,10 +305,13 @@ impl Client {
         let url = self.endpoint.base.join(path).map_err(|e| Failure::NotSent(format!("an id that no path can hold: {e}")))?;
         let name = name(&method);
         let start = Instant::now();
-        let (mut status, mut received) = (None, 0);
+        let (mut status, mut sent, mut received) = (None, None, 0);
         let run = async {
             let request = body(self.http.request(method, url.clone()).headers(self.endpoint.headers()?));
-            let mut answer = request.send().await.map_err(|e| failure(&e))?;
+            let request = request.build().map_err(|e| Failure::NotSent(chain(&e)))?;
+            let stated = request.headers().get(CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse().ok());
+            sent = stated.or_else(|| request.body().map_or(Some(0), |b| b.as_bytes().map(|b| b.len() as u64)));
+            let mut answer = self.http.execute(request).await.map_err(|e| failure(&e))?;
             status = Some(answer.status().as_u16());
             let retry_after = retry_after(answer.headers());
             while let Some(bytes) = answer.chunk().await.map_err(|e| Failure::Unknown(chain(&e)))? {
@@ -253,7 +323,7 @@ impl Client {
         let late = Failure::Unknown(format!("no whole answer after {} s", deadline.as_secs()));
         let done = tokio::time::timeout(deadline, run).await.unwrap_or(Err(late));
         let (host, path) = (self.host(), url.path().to_owned());
-        (self.log)(&Exchange { method: name, host, path, status, took: start.elapsed(), received });
+        (self.log)(&Exchange { method: name, host, path, status, took: start.elapsed(), sent, received });
         done
     }
 }

@@ -46,6 +46,10 @@ pub enum Event<'a> {
     Again(&'a str),
     /// The question has been sent.
     Asked,
+    /// The interpreter runs code.
+    Interpreting,
+    /// A piece of the answer, as it comes.
+    Text(&'a str),
     /// A file of the assistant was saved.
     Saved(&'a Saved),
     /// A file of the assistant was not saved, for this reason.

@@ -148,3 +148,111 @@ fn help_and_man_name_every_option() {
     assert!(place.run(&["completions", "bash"]).ok().text().contains("hmask"));
     place.run(&[]).fails_usage();
 }
+
+#[test]
+fn steps_are_asked_in_one_container_and_answers_come_as_a_stream() {
+    let place = Place::new();
+    place.write("t.csv", "nom,n\nDurand,1\nMartin,2\n");
+    let ask = |more: &[&str]| {
+        place.run(&[&["ask", "t.csv", "-c", "nom", "SELECT SUM(n) AS s FROM data", "--to", "local", "-v"], more].concat())
+    };
+    let steps: &[&str] = &["--step", "SELECT MAX(n) AS m FROM data", "--step", "SELECT MIN(n) AS least FROM data"];
+    let plain = ask(steps).ok();
+    let streamed = ask(&[steps, &["--stream", "--save-code", "code.sql"]].concat()).ok();
+    for ran in [&plain, &streamed] {
+        let text = ran.text();
+        assert!(text.find("3").unwrap() < text.find("2").unwrap() && text.contains("least"), "{text}");
+        let posts = |path: &str| {
+            ran.err.lines().filter(|l| l.contains("POST http://127.0.0.1") && l.contains(&format!("/v1/{path}:"))).count()
+        };
+        assert_eq!((posts("files"), posts("containers"), posts("responses")), (1, 1, 3), "{}", ran.err);
+    }
+    assert_eq!(plain.text(), streamed.text());
+    let code = String::from_utf8(place.read("code.sql")).unwrap();
+    assert!(
+        code.contains("# question 1, call 1\nSELECT SUM(n)") && code.contains("# question 3, call 1\nSELECT MIN(n)"),
+        "{code}"
+    );
+    let failed = ask(&["--step", "SELECT nothing FROM data", "--stream"]).fails_at(4);
+    assert!(failed.contains("confirmed gone: container") && failed.contains("confirmed gone: upload"), "{failed}");
+}
+
+#[test]
+fn doctor_says_what_stands_in_the_way() {
+    let place = Place::new();
+    let step = |ran: &super::env::Ran, name: &str| {
+        let steps: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
+        let found = steps.as_array().unwrap().iter().find(|s| s["step"] == name).cloned();
+        found.map_or_else(|| "none".into(), |s| s["verdict"].as_str().unwrap().to_owned())
+    };
+    let ran = place.run(&["doctor", "--to", "local", "--json"]).ok();
+    for name in ["key", "dns", "tcp", "clock", "authentication", "model", "files", "containers"] {
+        assert_eq!(step(&ran, name), "ok", "{name}");
+    }
+    let ran = place.run(&["doctor", "--json"]);
+    assert_eq!((ran.code, step(&ran, "token").as_str()), (2, "failed"));
+    let place = Place::with_token();
+    place.write("hmask.toml", "version = 9\n");
+    let ran = place.run(&["doctor", "--to", "http://127.0.0.1:9/v1", "--json"]);
+    assert_eq!(
+        (ran.code, step(&ran, "policy").as_str(), step(&ran, "tcp").as_str(), step(&ran, "model").as_str()),
+        (2, "failed", "failed", "unknown")
+    );
+    assert!(!ran.text().contains(super::env::TOKEN));
+}
+
+#[test]
+fn an_own_certificate_is_trusted_where_it_is_named() {
+    let place = Place::with_token();
+    let openssl = |args: &[&str]| {
+        std::process::Command::new("openssl").args(args).current_dir(place.path("")).output().is_ok_and(|o| o.status.success())
+    };
+    place.write("ext", "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n");
+    let made =
+        openssl(&[
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj",
+            "/CN=ca",
+        ]) && openssl(&["req", "-newkey", "rsa:2048", "-nodes", "-keyout", "k.pem", "-out", "k.csr", "-subj", "/CN=localhost"])
+            && openssl(&[
+                "x509",
+                "-req",
+                "-in",
+                "k.csr",
+                "-CA",
+                "ca.pem",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-out",
+                "c.pem",
+                "-days",
+                "2",
+                "-extfile",
+                "ext",
+            ]);
+    if !made {
+        return; // without openssl there is nobody to speak TLS with
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server = std::process::Command::new("openssl")
+        .args(["s_server", "-accept", &format!("127.0.0.1:{port}"), "-key", "k.pem", "-cert", "c.pem", "-www", "-quiet"])
+        .current_dir(place.path(""))
+        .stdin(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let url = format!("https://localhost:{port}/v1");
+    let tls = |more: &[&str]| {
+        let ran = place.run(&[&["doctor", "--to", &url, "--json"], more].concat());
+        let steps: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
+        steps.as_array().unwrap().iter().find(|s| s["step"] == "tls").unwrap().clone()
+    };
+    let (without, with) = (tls(&[]), tls(&["--ca-file", "ca.pem"]));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!((without["verdict"].as_str(), with["verdict"].as_str()), (Some("failed"), Some("ok")), "{without} {with}");
+    assert!(with["what"].as_str().unwrap().contains("SHA-256"));
+    place.run(&["doctor", "--to", &url, "--ca-file", "k.csr", "--json"]).fails_at(2);
+}

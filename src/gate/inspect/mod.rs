@@ -22,7 +22,7 @@ use crate::table::rows::{self, Rows};
 /// Different values whose number is kept, to find the most frequent one.
 const COUNTERS: usize = 64;
 /// Cells of a column and batch of which more is looked at than can be for all.
-const SAMPLE: usize = 200;
+const SAMPLE: usize = 64;
 /// Characters of a shape.
 const SHAPE: usize = 40;
 /// Different shapes that are kept of a column.

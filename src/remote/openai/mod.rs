@@ -3,6 +3,7 @@
 //! Answers are taken apart leniently: whatever is not needed may be missing, null or unknown. Ids are opaque.
 
 mod response;
+mod stream;
 
 use std::fs::File;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 use tokio_util::io::ReaderStream;
 
 pub use response::{Response, Status};
+use stream::Incoming;
+pub use stream::Progress;
 
 use super::client::{Answer, Client, Failure};
 use crate::gate::Cleared;
@@ -98,6 +101,31 @@ pub struct Question {
     pub model: String,
     /// What the model is told beforehand.
     pub instructions: String,
+    /// What was asked and answered before, in the same container. It is sent along, so that nothing has to be stored over there.
+    pub before: Vec<(String, String)>,
+    /// Whether the answer is to be told as it comes.
+    pub stream: bool,
+}
+
+impl Question {
+    fn body(&self, container: &str) -> Value {
+        let message = |role: &str, text: &str| json!({"role": role, "content": text});
+        let input = if self.before.is_empty() {
+            json!(self.text)
+        } else {
+            let before = self.before.iter().flat_map(|(asked, said)| [message("user", asked), message("assistant", said)]);
+            before.chain([message("user", &self.text)]).collect()
+        };
+        let mut body = json!({
+            "model": self.model, "instructions": self.instructions, "input": input,
+            "tools": [{"type": "code_interpreter", "container": container}],
+            "include": ["code_interpreter_call.outputs"], "tool_choice": "required", "store": false,
+        });
+        if self.stream {
+            body["stream"] = json!(true);
+        }
+        body
+    }
 }
 
 #[derive(Deserialize)]
@@ -237,13 +265,36 @@ impl OpenAi {
     /// # Errors
     /// See [`CallError`]. A response that failed is no error here: see [`Response::status`].
     pub async fn ask(&self, question: &Question, container: &str) -> Result<Response, CallError> {
-        let body = json!({
-            "model": question.model, "instructions": question.instructions, "input": question.text,
-            "tools": [{"type": "code_interpreter", "container": container}],
-            "include": ["code_interpreter_call.outputs"], "tool_choice": "required", "store": false,
-        });
+        let body = question.body(container);
         let value: Value = parse(self.client.send(Method::POST, "responses", self.answer_within, |r| r.json(&body)).await)?;
         Ok(Response::new(&value))
+    }
+
+    /// As [`OpenAi::ask`], with `tell` told of what the answer says on its way.
+    ///
+    /// # Errors
+    /// As there, and an answer that is cut before its end.
+    pub async fn ask_streaming(
+        &self,
+        question: &Question,
+        container: &str,
+        tell: &mut (dyn FnMut(Progress<'_>) + Send),
+    ) -> Result<Response, CallError> {
+        let body = question.body(container);
+        let mut incoming = Incoming::default();
+        let sent = self.client.exchange(
+            Method::POST,
+            "responses",
+            self.answer_within,
+            |r| r.json(&body),
+            |bytes| incoming.push(bytes, tell).map_err(Failure::Unknown),
+        );
+        let (status, retry_after) = sent.await?;
+        if !(200..300).contains(&status) {
+            return parse::<Value>(Ok(Answer { status, body: self.client.clean(incoming.body()), retry_after }))
+                .and(Err(CallError::Unknown("an answer that is none".into())));
+        }
+        incoming.finish()
     }
 
     /// Deletes what stands at a path; the answer is only to be judged by its status.

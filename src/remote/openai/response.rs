@@ -28,12 +28,16 @@ pub struct Response {
     pub stored: Option<String>,
     /// Cited files: container and file id.
     pub citations: Vec<(String, String)>,
+    /// The code that ran, in order.
+    pub code: Vec<String>,
 }
 
 impl Response {
     /// Takes a response apart.
     pub fn new(response: &Value) -> Self {
         let (mut texts, mut containers, mut citations) = (Vec::new(), Vec::new(), Vec::new());
+        let code = |item: &Value| item["code"].as_str().filter(|c| !c.is_empty()).map(str::to_owned);
+        let code = list(&response["output"]).iter().filter_map(code).collect();
         let mut note = |id: &Value| {
             let id = id.as_str().filter(|id| !id.is_empty())?.to_owned();
             if !containers.contains(&id) {
@@ -68,7 +72,15 @@ impl Response {
             }
         };
         let stored = response["id"].as_str().filter(|_| response["store"] == true).map(str::to_owned);
-        Self { stored, status, text, message: response["error"]["message"].as_str().map(str::to_owned), containers, citations }
+        Self {
+            stored,
+            status,
+            text,
+            message: response["error"]["message"].as_str().map(str::to_owned),
+            containers,
+            citations,
+            code,
+        }
     }
 }
 

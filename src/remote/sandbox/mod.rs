@@ -129,6 +129,7 @@ fn router(store: Shared, api_key: &str) -> Router {
         .route(&format!("{container}/files"), post(containers::create_file).get(containers::list_files))
         .route(file, get(containers::retrieve_file).delete(containers::delete_file))
         .route(&format!("{file}/content"), get(containers::content))
+        .route("/v1/models/{model}", get(responses::model))
         .route("/v1/responses", post(responses::create))
         .route("/v1/responses/{response}", get(responses::retrieve).delete(responses::delete))
         .route("/v1/responses/{response}/cancel", post(responses::cancel))

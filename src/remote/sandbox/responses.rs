@@ -195,6 +195,11 @@ impl Asked {
     }
 }
 
+/// A model: whatever it is called, polars answers.
+pub(super) async fn model(Path(model): Path<String>) -> Json<Value> {
+    Json(json!({"id": model, "object": "model", "created": 0, "owned_by": "hmask"}))
+}
+
 /// The last text that the user says.
 fn question(input: &Value) -> Result<String, ApiError> {
     if let Value::String(text) = input {
