@@ -23,6 +23,8 @@ pub enum Fault {
     StatusAfter(u16),
     /// Half of the answer's body, then the connection closes.
     Truncate,
+    /// So many events of a stream, then it ends as if that were all.
+    Events(usize),
     /// The server carries it out; the answer never comes.
     Stall,
     /// In the answer's body, this text instead of that one.
@@ -197,6 +199,12 @@ fn serve(mut client: TcpStream, to: &str, rules: &Mutex<VecDeque<Rule>>, log: &M
             forward(to, &request);
             status(code)
         }
+        Some(Fault::Events(n)) => {
+            let answer = String::from_utf8(forward(to, &request)).unwrap();
+            let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+            let events: String = body.split_inclusive("\n\n").take(n).collect();
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{events}").into_bytes()
+        }
         Some(Fault::Truncate) => {
             let answer = forward(to, &request);
             let head = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
@@ -332,6 +340,7 @@ fn row((request, times, fault): &Rule, live: usize, code: i32, after: usize) -> 
         n => format!("{n} times"),
     };
     let fault = match fault {
+        Fault::Events(n) => format!("stream ends after {n} events"),
         Fault::DropBefore => "connection closes before it arrives".into(),
         Fault::DropAfter => "carried out, answer lost".into(),
         Fault::Status(status) => format!("answered {status}, not carried out"),
@@ -418,4 +427,24 @@ fn after_a_kill_the_messages_have_said_what_is_live_and_nothing_is_on_the_disk()
     assert_eq!(ids.len(), 2);
     assert!(ids.iter().all(|id| err.contains(id.as_str())), "{err}");
     assert_eq!((place.names(), place.temporary()), (vec![], 0));
+}
+
+#[test]
+fn a_stream_that_is_cut_after_any_event_is_a_failure_and_leaves_nothing() {
+    const ALL: usize = 60;
+    let place = Place::with_token();
+    place.write("t.csv", "nom,n\nDurand,1\n");
+    let mut events = 0;
+    for n in 0..ALL {
+        let server = Server::start(rules([("POST /v1/responses", ALWAYS, Fault::Events(n))]));
+        let ran =
+            place.run(&["ask", "t.csv", "-c", "nom", "SELECT n FROM data", "--to", &server.url(), "--stream", "--delete-for=2"]);
+        assert_eq!(server.live(), 0, "{n} events: {}", ran.err);
+        if ran.code == 0 {
+            events = n;
+            break;
+        }
+        assert!(ran.code == 4 && ran.err.contains("cut before its end"), "{n} events: {}", ran.err);
+    }
+    assert!(events > 10, "a stream of {events} events is none");
 }
