@@ -12,14 +12,30 @@ pub(super) struct Words {
     pub ends: Vec<usize>,
 }
 
+/// Letters in lower case and digits of ASCII; 0 for what ends a word.
+static FOLDED: [u8; 256] = {
+    let (mut folded, mut b) = ([0; 256], 0u8);
+    while b < 128 {
+        if b.is_ascii_alphanumeric() {
+            folded[b as usize] = b.to_ascii_lowercase();
+        }
+        b += 1;
+    }
+    folded
+};
+
 impl Words {
     /// Takes the words of `text` in place of those before.
     pub(super) fn read(&mut self, text: &str) {
         self.text.clear();
         self.ends.clear();
         if text.is_ascii() {
+            self.text.reserve(text.len());
             for byte in text.bytes() {
-                if byte.is_ascii_alphanumeric() { self.text.push(byte.to_ascii_lowercase()) } else { self.end() }
+                match FOLDED[usize::from(byte)] {
+                    0 => self.end(),
+                    folded => self.text.push(folded),
+                }
             }
         } else {
             // Compatibility forms, so that ligatures and wide digits are what they look like.

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use twox_hash::XxHash64;
 
 use super::detect::{self, identifiers};
 use super::identify::{self, Kind};
+use super::memo::Memo;
 use super::originals::{Looking, Originals};
 use crate::table::rows::Rows;
 
@@ -54,6 +58,8 @@ const BELIEVED: f64 = 1e-4;
 /// What is looked for, and where not.
 pub struct Search<'o> {
     originals: &'o Originals,
+    /// Makes hashes that nobody can make again.
+    seed: u64,
     /// For each column whether it holds pseudonyms, and nothing to be looked for.
     masked: Vec<bool>,
     /// Whether identifiers count that were not masked.
@@ -72,12 +78,40 @@ struct Column {
     kinds: BTreeMap<Kind, Tally>,
 }
 
+/// What one cell holds.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    original: bool,
+    /// A bit for each kind that it is, or holds.
+    whole: u64,
+    within: u64,
+}
+
 #[derive(Clone, Copy, Default)]
 struct Tally {
     /// Cells that are such an identifier and nothing else.
     whole: u64,
     within: u64,
     first: u64,
+}
+
+impl Column {
+    fn note(&mut self, seen: Seen, row: u64) {
+        self.cells += 1;
+        if seen.original {
+            let (cells, first) = &mut self.originals;
+            *first = if *cells == 0 { row } else { *first };
+            *cells += 1;
+        }
+        let mut kinds = seen.whole | seen.within;
+        while kinds != 0 {
+            let bit = kinds.trailing_zeros();
+            kinds &= kinds - 1;
+            let whole = seen.whole >> bit & 1;
+            let one = Tally { whole, within: seen.within >> bit & 1 & !whole, first: row };
+            self.kinds.entry(Kind::ALL[bit as usize]).or_default().add(one, 0);
+        }
+    }
 }
 
 impl Tally {
@@ -93,7 +127,7 @@ impl Tally {
 impl<'o> Search<'o> {
     /// Looks for originals and identifiers in columns that are not `masked`.
     pub fn new(originals: &'o Originals, masked: Vec<bool>) -> Self {
-        Self { originals, masked, identifiers: true }
+        Self { originals, seed: RandomState::new().hash_one(0), masked, identifiers: true }
     }
 
     /// The same for originals alone, whatever else there is.
@@ -107,39 +141,37 @@ impl<'o> Search<'o> {
     pub fn rows(&self, rows: &Rows<'_>) -> Tallies {
         let mut tallies = Tallies::default();
         let mut looking = self.originals.looking();
+        let mut memos: Vec<Memo<Seen>> = Vec::new();
         for (row, cells) in (0..).zip(rows.iter()) {
             for cell in cells {
                 let column = cell.column as usize;
-                if !self.masked.get(column).is_some_and(|masked| *masked) {
-                    self.cell(cell.text, row, tallies.column(column), &mut looking);
+                if self.masked.get(column).is_some_and(|masked| *masked) {
+                    continue;
                 }
+                if memos.len() <= column {
+                    memos.resize_with(column + 1, Memo::default);
+                }
+                let hash = XxHash64::oneshot(self.seed, cell.text.as_bytes());
+                let seen = memos[column].look(hash, || self.cell(cell.text, &mut looking));
+                tallies.column(column).note(seen, row);
             }
         }
         tallies
     }
 
-    fn cell(&self, text: &str, row: u64, column: &mut Column, looking: &mut Looking<'_>) {
-        column.cells += 1;
-        if looking.count(text) > 0 {
-            let (cells, first) = &mut column.originals;
-            *first = if *cells == 0 { row } else { *first };
-            *cells += 1;
-        }
+    fn cell(&self, text: &str, looking: &mut Looking<'_>) -> Seen {
+        let mut seen = Seen { original: looking.count(text) > 0, ..Seen::default() };
         if !self.identifiers {
-            return;
+            return seen;
         }
-        let kinds = &mut column.kinds;
-        let mut note = |kind: Kind, whole: bool| {
-            let one = Tally { whole: u64::from(whole), within: u64::from(!whole), first: row };
-            kinds.entry(kind).or_default().add(one, 0);
-        };
-        identifiers(text, &mut note);
+        identifiers(text, |kind, whole| *(if whole { &mut seen.whole } else { &mut seen.within }) |= 1 << kind as u64);
         // Telephone numbers and mailboxes are known above, in sentences, too.
         identify::kinds(text, |kind| {
             if kind.is_direct() && !detect::finds(kind) {
-                note(kind, true);
+                seen.whole |= 1 << kind as u64;
             }
         });
+        seen
     }
 
     /// What was found in a table with columns of these names, also in the names and in keys and values of its metadata.

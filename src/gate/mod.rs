@@ -7,6 +7,7 @@ mod fold;
 pub mod identify;
 pub mod inspect;
 pub mod leaks;
+mod memo;
 pub mod originals;
 
 use std::fs::File;

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use twox_hash::XxHash64;
+
 use super::fold::Words;
 
 /// Letters and digits below which a value is not looked for: it would be found everywhere.
@@ -18,6 +20,8 @@ pub const MIN_DIGITS: usize = 6;
 const MAX_WORDS: usize = 16;
 /// Last digits by which a telephone number is known, whatever stands before them.
 const PHONE_DIGITS: usize = 9;
+/// Values of a batch that are remembered, so that equal ones are taken once.
+const RECENT: usize = 4096;
 /// Digits of a telephone number, that of its country included (E.164).
 const MAX_PHONE_DIGITS: usize = 15;
 /// Values that stand for none (folded).
@@ -177,8 +181,15 @@ impl Originals {
     /// Takes values in canonical form.
     pub fn see(&self, values: &[&[u8]]) {
         let mut words = Words::default();
-        let mut found = Vec::with_capacity(values.len());
+        let mut found = Vec::new();
+        // Equal values stand near each other, or come again and again.
+        let mut recent = vec![0; RECENT];
         for value in values {
+            let hash = XxHash64::oneshot(self.polynomial.at, value);
+            let place = &mut recent[(hash >> 32) as usize % RECENT];
+            if std::mem::replace(place, hash) == hash && hash != 0 {
+                continue;
+            }
             match std::str::from_utf8(value) {
                 Ok(text) => words.read(text),
                 Err(_) => words.read(&String::from_utf8_lossy(value)),

@@ -16,6 +16,7 @@ pub use verdict::{Class, Verdict};
 
 use super::detect::identifiers;
 use super::identify::{self, Kind, phone};
+use super::memo::Memo;
 use super::originals::Same;
 use crate::table::rows::{self, Rows};
 
@@ -50,6 +51,8 @@ pub struct Counts {
 /// What the values of a column come to.
 struct Column {
     cells: u64,
+    /// Cells that were looked at closely: identifiers are counted among these.
+    looked: u64,
     /// Cells of the row at hand, and rows that have one.
     last_row: Option<u64>,
     rows: u64,
@@ -70,12 +73,14 @@ struct Column {
     placeholders: u64,
     words: u64,
     phones: [u64; COUNTRIES.len()],
-    memo: Memo,
+    glance: Glance,
 }
 
 /// What one value is.
 #[derive(Clone, Copy, Default)]
 struct Seen {
+    /// Whether it was looked at closely, rather than at a glance.
+    close: bool,
     /// A bit for each kind that it is, or holds.
     whole: u64,
     within: u64,
@@ -85,12 +90,15 @@ struct Seen {
     year: Option<u32>,
 }
 
-/// What was seen of values not long ago, by their hashes: most columns have few, and their look is not for nothing.
+/// What was seen of a column's values, and whether more has to be.
 #[derive(Default)]
-struct Memo {
-    places: Vec<(u64, Seen)>,
+struct Glance {
+    memo: Memo<Seen>,
     tries: u64,
-    hits: u64,
+    /// How many of the tries were of a kind that the first was of.
+    alike: u64,
+    first: u64,
+    turn: u64,
 }
 
 /// The most frequent values by their hashes (Misra and Gries, 1982): a number is too low by the share `1 / COUNTERS` at most.
@@ -203,6 +211,7 @@ impl Default for Column {
     fn default() -> Self {
         Self {
             cells: 0,
+            looked: 0,
             last_row: None,
             rows: 0,
             distinct: CardinalityEstimator::new(),
@@ -220,14 +229,19 @@ impl Default for Column {
             placeholders: 0,
             words: 0,
             phones: [0; COUNTRIES.len()],
-            memo: Memo::default(),
+            glance: Glance::default(),
         }
     }
 }
 
 impl Seen {
+    /// What is seen at a glance.
+    fn glance(text: &str) -> Self {
+        Self { number: number(text), boolean: is_boolean(text), ..Self::default() }
+    }
+
     fn of(text: &str) -> Self {
-        let mut seen = Self { number: number(text), boolean: is_boolean(text), ..Self::default() };
+        let mut seen = Self { close: true, ..Self::glance(text) };
         identify::kinds(text, |kind| seen.whole |= 1 << kind as u64);
         if seen.whole >> Kind::Date as u64 & 1 == 1 {
             seen.year = identify::date(text).map(|(year, ..)| year);
@@ -239,29 +253,39 @@ impl Seen {
     }
 }
 
-impl Memo {
-    /// Places for values.
-    const SIZE: usize = 512;
-    /// Values after which it is known whether they come again.
-    const TRIAL: u64 = 1024;
+impl Glance {
+    /// Of values that are all alike, or cannot hold an identifier of many digits, one in so many is looked at closely.
+    const TURNS: u64 = 4;
 
     fn look(&mut self, text: &str, hash: u64) -> Seen {
-        if self.tries >= Self::TRIAL && self.hits * 2 < self.tries {
-            return Seen::of(text);
+        if self.memo.is_off() {
+            self.turn += 1;
+            let is_settled = self.first != 0 && self.alike * 100 >= self.tries * 99;
+            let skips = !self.turn.is_multiple_of(Self::TURNS) && (is_settled || is_dull(text));
+            return if skips { Seen::glance(text) } else { Seen::of(text) };
         }
-        if self.places.is_empty() {
-            // No value has the hash 0, as good as.
-            self.places = vec![(0, Seen::default()); Self::SIZE];
-        }
+        let seen = self.memo.look(hash, || Seen::of(text));
         self.tries += 1;
-        let place = &mut self.places[(hash >> 32) as usize % Self::SIZE];
-        if place.0 == hash && hash != 0 {
-            self.hits += 1;
-        } else {
-            *place = (hash, Seen::of(text));
+        if self.tries == 1 {
+            self.first = seen.whole;
         }
-        place.1
+        self.alike += u64::from(seen.whole & self.first != 0);
+        seen
     }
+}
+
+/// Whether a text holds neither a mailbox nor an address nor a number of many digits.
+fn is_dull(text: &str) -> bool {
+    const MANY: usize = 8;
+    let mut digits = 0;
+    for b in text.bytes() {
+        match b {
+            b'@' | b':' => return false,
+            b'0'..=b'9' => digits += 1,
+            _ => {}
+        }
+    }
+    digits < MANY
 }
 
 impl Column {
@@ -271,10 +295,11 @@ impl Column {
         self.longest = self.longest.max(text.len());
         self.distinct.insert_hash(hash);
         self.frequent.add(hash);
-        let seen = self.memo.look(text, hash);
+        let seen = self.glance.look(text, hash);
         self.integers += u64::from(seen.number == Some(Number::Integer));
         self.decimals += u64::from(seen.number == Some(Number::Decimal));
         self.booleans += u64::from(seen.boolean);
+        self.looked += u64::from(seen.close);
         self.kinds.note(seen.whole);
         self.within.note(seen.within);
         if let Some(year) = seen.year {
@@ -305,6 +330,7 @@ impl Column {
 
     fn merge(&mut self, other: Self) {
         self.cells += other.cells;
+        self.looked += other.looked;
         self.rows += other.rows;
         self.distinct.merge(&other.distinct);
         self.frequent.merge(other.frequent);
@@ -345,7 +371,7 @@ impl Column {
             n if self.booleans == n => "boolean",
             n if self.integers == n => "integer",
             n if self.integers + self.decimals == n => "decimal",
-            n if dates == n => "date",
+            _ if dates == self.looked => "date",
             _ => "text",
         }
     }

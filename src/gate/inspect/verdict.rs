@@ -75,7 +75,7 @@ pub(super) fn of(name: &str, column: &Column, this_year: u32) -> Verdict {
     }
     for kind in [Kind::Email, Kind::Iban] {
         let some = column.kinds.of(kind);
-        if some > 0 && share(some, column.cells) < NEARLY_ALL {
+        if some > 0 && share(some, column.looked) < NEARLY_ALL {
             reasons.push(format!("{some} values are of the form: {}", kind.name()));
             vote(Class::Direct, 0.9, "\"pseudonym\"".into());
         }
@@ -84,7 +84,12 @@ pub(super) fn of(name: &str, column: &Column, this_year: u32) -> Verdict {
     if within > 0 {
         let mut kinds: Vec<&str> = column.within.some().map(|(k, _)| k.name()).collect();
         kinds.sort_unstable();
-        reasons.push(format!("text that contains identifiers, {within} times: {}", kinds.join(", ")));
+        let of = if column.looked == column.cells {
+            String::new()
+        } else {
+            format!(" of {} that were looked at closely", column.looked)
+        };
+        reasons.push(format!("text that contains identifiers, in {within} values{of}: {}", kinds.join(", ")));
         vote(Class::Direct, 0.9, "\"redact\"".into());
     }
     if let Some((place, n)) = column.phones.iter().enumerate().rev().max_by_key(|(_, n)| **n)
@@ -123,8 +128,8 @@ pub(super) fn of(name: &str, column: &Column, this_year: u32) -> Verdict {
 
 /// The kind that nearly all values are of: what the header says comes first, then what is the least by chance.
 fn kind(column: &Column, meaning: Option<headers::Meaning>) -> Option<(Kind, f64)> {
-    let none = (column.cells as f64 * share(column.placeholders, column.sampled)) as u64;
-    let real = column.cells.saturating_sub(none).max(1);
+    let none = (column.looked as f64 * share(column.placeholders, column.sampled)) as u64;
+    let real = column.looked.saturating_sub(none).max(1);
     let distinct = column.distinct();
     let fits = |(kind, n): (Kind, u64)| {
         let how_many = share(n, real).min(1.0);
@@ -202,7 +207,7 @@ fn by_header(meaning: headers::Meaning, column: &Column) -> String {
 /// The share of dates that persons could be born on, if the column looks as such columns do: many years, up to not long ago.
 fn births(column: &Column, this_year: u32) -> Option<f64> {
     let dates: u64 = column.years.iter().map(|n| u64::from(*n)).sum();
-    if dates == 0 || share(dates, column.cells) < NEARLY_ALL {
+    if dates == 0 || share(dates, column.looked) < NEARLY_ALL {
         return None;
     }
     let years = || column.years.iter().enumerate().filter(|(_, n)| **n > 0);
