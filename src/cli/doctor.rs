@@ -147,7 +147,7 @@ async fn there(args: &DoctorArgs, endpoint: Endpoint, printer: &Arc<Printer>, st
         match connected {
             Some(Ok(address)) => steps.add("tcp", Verdict::Ok, format!("{address} takes connections"), None),
             Some(Err(why)) => {
-                steps.add("tcp", Verdict::Failed, why, Some("a firewall, or a proxy that must be used: export HTTPS_PROXY=…"))
+                steps.add("tcp", Verdict::Failed, why, Some("a firewall, or a proxy that must be used: export HTTPS_PROXY=…"));
             }
             None => steps.add("tcp", Verdict::Unknown, "not reached", None),
         }
@@ -188,7 +188,6 @@ async fn there(args: &DoctorArgs, endpoint: Endpoint, printer: &Arc<Printer>, st
 }
 
 /// Looks the host up, then connects: how many addresses there are, and which of them answers.
-#[expect(clippy::type_complexity, reason = "two outcomes, of which the second may not have been tried")]
 fn reach(address: &str) -> (Result<usize, String>, Option<Result<SocketAddr, String>>) {
     let found: Vec<SocketAddr> = match address.to_socket_addrs() {
         Ok(found) => found.collect(),

@@ -161,7 +161,7 @@ fn steps_are_asked_in_one_container_and_answers_come_as_a_stream() {
     let streamed = ask(&[steps, &["--stream", "--save-code", "code.sql"]].concat()).ok();
     for ran in [&plain, &streamed] {
         let text = ran.text();
-        assert!(text.find("3").unwrap() < text.find("2").unwrap() && text.contains("least"), "{text}");
+        assert!(text.find('3').unwrap() < text.find('2').unwrap() && text.contains("least"), "{text}");
         let posts = |path: &str| {
             ran.err.lines().filter(|l| l.contains("POST http://127.0.0.1") && l.contains(&format!("/v1/{path}:"))).count()
         };
