@@ -7,9 +7,9 @@ use std::time::Duration;
 use hmask::remote::client::{Client, Endpoint, Exchange};
 use hmask::remote::openai::OpenAi;
 use hmask::{Error, ErrorKind, Result};
-use zeroize::Zeroizing;
 
 use super::args::To;
+use super::environ;
 use super::key::TOKEN_VARIABLE;
 use super::print::Printer;
 
@@ -37,7 +37,7 @@ pub(super) fn endpoint(to: &To, ca_file: Option<&Path>) -> Result<Option<Endpoin
 /// The endpoint that the environment names, with its token.
 pub(super) fn openai(url: Option<&str>) -> Result<Endpoint> {
     let no_token = || Error::new(ErrorKind::Key(format!("no access token: {TOKEN_VARIABLE} is not set")));
-    let token = std::env::var(TOKEN_VARIABLE).map(Zeroizing::new).map_err(|_| {
+    let token = environ::secret_text(TOKEN_VARIABLE).ok_or_else(|| {
         no_token().hint(format!("export {TOKEN_VARIABLE}=…")).hint("--to local \"SELECT …\" to try without a third party")
     })?;
     let base = std::env::var(BASE_URL_VARIABLE).ok().filter(|u| !u.is_empty()).unwrap_or_else(|| BASE_URL.into());

@@ -11,6 +11,7 @@ use hmask::{Error, ErrorKind, Key, Result};
 use zeroize::Zeroizing;
 
 use super::args::KeyArgs;
+use super::environ;
 use super::print::Printer;
 
 /// The default variable that holds the key.
@@ -86,7 +87,9 @@ fn from_default_variables() -> Result<Zeroizing<Vec<u8>>> {
 }
 
 fn from_variable(name: &str) -> Option<Zeroizing<Vec<u8>>> {
-    std::env::var_os(name).map(|value| Zeroizing::new(value.into_encoded_bytes()))
+    let value = environ::secret(name);
+    environ::forget(name);
+    value
 }
 
 fn from_file(path: &Path) -> Result<Zeroizing<Vec<u8>>> {

@@ -8,6 +8,7 @@ mod check;
 mod doctor;
 mod ended;
 mod endpoint;
+mod environ;
 mod evidence;
 mod folder;
 mod inspect;
@@ -40,6 +41,7 @@ const INTERNAL: u8 = 3;
 
 /// Runs the program: never panics outwards, and leaves nothing behind.
 pub(crate) fn main() -> ExitCode {
+    environ::take(&[key::KEY_VARIABLE, key::TOKEN_VARIABLE]);
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);

@@ -1,4 +1,4 @@
-//! Neither key, token nor original in anything that a run writes or prints, however it ends.
+//! Neither key, token nor original in anything that a run writes, prints, or leaves in memory, however it ends.
 
 use std::fs;
 use std::io::Write;
@@ -139,4 +139,93 @@ fn the_environment_of_a_running_hmask_is_closed_to_others_of_the_same_user() {
     assert_eq!(owner, 0, "{environ} belongs to the user");
     drop(pipe);
     assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+/// What of a key must not be found: itself, its padded blocks, and what hashing needs of it.
+fn forms_of_the_key() -> Vec<(&'static str, Vec<u8>)> {
+    const H0: [u32; 8] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
+    let mut forms = vec![("the key", KEY.as_bytes().to_vec()), ("the token", TOKEN.as_bytes().to_vec())];
+    for (name, state, pad) in [("the inner block", "the inner state", 0x36), ("the outer block", "the outer state", 0x5c)]
+        .map(|(block, state, pad)| (block, state, pad))
+    {
+        let block: [u8; 64] = std::array::from_fn(|i| KEY.as_bytes()[i] ^ pad);
+        let mut words = H0;
+        sha2::block_api::compress256(&mut words, &[block]);
+        forms.push((name, block.to_vec()));
+        forms.push((state, words.iter().flat_map(|w| w.to_le_bytes()).collect()));
+        forms.push((state, words.iter().flat_map(|w| w.to_be_bytes()).collect()));
+    }
+    forms
+}
+
+/// All memory of a process that can be read, a part at a time; none if it is closed to us.
+fn memory(pid: u32, mut each: impl FnMut(&[u8])) -> Option<usize> {
+    use std::os::unix::fs::FileExt;
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mem = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut read = 0;
+    for line in maps.lines().filter(|l| l.split(' ').nth(1).is_some_and(|p| p.starts_with('r'))) {
+        let range = line.split(' ').next().unwrap();
+        let (start, end) = range.split_once('-').unwrap();
+        let [start, end] = [start, end].map(|n| u64::from_str_radix(n, 16).unwrap());
+        let mut bytes = vec![0; (end - start) as usize];
+        if !line.contains("[v") && mem.read_exact_at(&mut bytes, start).is_ok() {
+            read += bytes.len();
+            each(&bytes);
+        }
+    }
+    Some(read)
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that cannot look says so")]
+fn while_a_table_is_lent_nothing_of_the_key_is_in_memory_or_environment() {
+    use std::io::{BufRead, BufReader};
+    let server = Server::start(rules([]));
+    let place = Place::with_token();
+    let rows: String = (0..50_000).map(|i| format!("{i},c{i}@example.fr\n")).collect();
+    place.write("t.csv", format!("id,mail\n{rows}"));
+    let args = ["lend", "t.csv", "-c", "id,mail", "--to", &server.url(), "--hold", "60s"];
+    let mut child = place.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("file_id"), "{line}");
+    let pid = child.id();
+    let environ = fs::read(format!("/proc/{pid}/environ"));
+    let forms = forms_of_the_key();
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let id = said["file_id"].as_str().unwrap().to_owned();
+    let (mut found, mut sees) = (Vec::new(), false);
+    let read = memory(pid, |bytes| {
+        sees |= memchr::memmem::find(bytes, id.as_bytes()).is_some();
+        for (name, form) in &forms {
+            // The token is needed until all is deleted.
+            if *name != "the token" && memchr::memmem::find(bytes, form).is_some() {
+                found.push(*name);
+            }
+        }
+    });
+    let image = std::process::Command::new("gcore").args(["-o", "core", &pid.to_string()]).current_dir(place.path("")).output();
+    let core = fs::read(place.path(&format!("core.{pid}"))).ok();
+    drop(child.stdin.take().map(|mut stdin| stdin.write_all(b"\n")));
+    assert!(child.wait().unwrap().success());
+    match environ {
+        Ok(environ) => {
+            let text = String::from_utf8_lossy(&environ).into_owned();
+            assert!(text.contains("HMASK_KEY=") && !text.contains(&KEY[..16]) && !text.contains(TOKEN), "{text}");
+        }
+        Err(e) => eprintln!("skipped: the environment cannot be read ({e})"),
+    }
+    match read {
+        Some(read) if read > 1 << 20 => assert!(sees && found.is_empty(), "in memory: {found:?}"),
+        _ => eprintln!("skipped: the memory cannot be read"),
+    }
+    match (image, core) {
+        (Ok(_), Some(core)) => {
+            let names = forms.iter().filter(|(name, form)| *name != "the token" && memchr::memmem::find(&core, form).is_some());
+            assert!(memchr::memmem::find(&core, id.as_bytes()).is_some(), "the image is none");
+            assert_eq!(names.map(|(name, _)| *name).collect::<Vec<_>>(), Vec::<&str>::new(), "in a core image");
+        }
+        _ => eprintln!("skipped: no gcore, or it cannot attach"),
+    }
 }
