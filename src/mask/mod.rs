@@ -5,6 +5,7 @@ mod hmac;
 mod key;
 mod normal;
 mod pseudonym;
+mod repeats;
 mod scope;
 mod treatment;
 

@@ -1,8 +1,9 @@
 //! From a tag to the text that takes the place of a value.
 
-use super::hmac::{self, KeyState, Tag};
+use super::hmac::{KeyState, Tag};
 use super::key::Key;
 use super::normal::Normalisation;
+use super::repeats;
 use super::scope::Scope;
 use super::treatment::Unfit;
 use crate::error::{Error, Result};
@@ -178,7 +179,7 @@ impl Pseudonymiser {
             witness(values);
         }
         if self.normal.is_none() {
-            hmac::tags(&self.state, values, out);
+            repeats::tags(&self.state, values, out);
             self.observer.iter().for_each(|observer| observer(out));
             return Ok(());
         }
@@ -189,7 +190,7 @@ impl Pseudonymiser {
         if let Some(witness) = &self.witness {
             witness(&normal);
         }
-        hmac::tags(&self.state, &normal, out);
+        repeats::tags(&self.state, &normal, out);
         self.observer.iter().for_each(|observer| observer(out));
         Ok(())
     }
