@@ -616,7 +616,7 @@ pub(super) struct RunArgs {
     /// Threads that hash [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Kernel of the hash: avx512, sha-ni, avx2, portable; for tests and benchmarks
+    /// Kernel of the hash: avx512, sha-ni, armv8, avx2, portable; for tests and benchmarks
     #[arg(long, value_name = "NAME", hide = true)]
     pub kernel: Option<String>,
     /// Progress bar

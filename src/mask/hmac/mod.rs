@@ -3,13 +3,16 @@
 //! One batch call, `tags`; the implementation behind it is chosen once, by what the machine has and by a self-test.
 //! All `unsafe` code of the project is in this folder.
 
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "vector instructions")]
+mod armv8;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector instructions")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector instructions")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -37,6 +40,8 @@ pub enum Kernel {
     Avx512,
     /// Two messages interleaved on the SHA extensions.
     ShaNi,
+    /// Two messages interleaved on the SHA-2 instructions of ARMv8.
+    ArmV8,
     /// Eight lanes of AVX2.
     Avx2,
     /// One message after another on the `sha2` crate, which has instructions of its own on x86 and ARM.
@@ -85,13 +90,14 @@ pub(crate) fn tags(key: &KeyState, messages: &[&[u8]], out: &mut [Tag]) {
 
 impl Kernel {
     /// All kernels, the fastest first.
-    pub const ALL: [Self; 4] = [Self::Avx512, Self::ShaNi, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 5] = [Self::Avx512, Self::ShaNi, Self::ArmV8, Self::Avx2, Self::Portable];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Avx512 => "avx512",
             Self::ShaNi => "sha-ni",
+            Self::ArmV8 => "armv8",
             Self::Avx2 => "avx2",
             Self::Portable => "portable",
         }
@@ -106,8 +112,9 @@ impl Kernel {
             Self::ShaNi => shani::available(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => avx2::available(),
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmV8 => armv8::available(),
             Self::Portable => true,
-            #[cfg(not(target_arch = "x86_64"))]
             _ => false,
         }
     }
@@ -150,8 +157,9 @@ impl Kernel {
             Self::ShaNi => shani::tags(key, messages, out),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => avx2::tags(key, messages, out),
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmV8 => armv8::tags(key, messages, out),
             Self::Portable => portable::tags(key, messages, out),
-            #[cfg(not(target_arch = "x86_64"))]
             _ => panic!("this machine has no {}", self.name()),
         }
     }
@@ -271,6 +279,8 @@ mod tests {
     #[test]
     fn the_chosen_kernel_stays() {
         let chosen = Kernel::chosen();
+        #[cfg(target_arch = "aarch64")]
+        assert!(chosen == Kernel::ArmV8 || !std::arch::is_aarch64_feature_detected!("sha2"));
         assert!(chosen.force());
         assert!(here().filter(|k| *k != chosen).all(|k| !k.force()));
         assert_eq!(Kernel::passed_over(), None);
