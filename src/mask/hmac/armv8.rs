@@ -1,4 +1,4 @@
-//! Two messages at once with the SHA-2 instructions of ARMv8: each hides the latency of the other.
+//! Two messages at once with the SHA-2 instructions of `ARMv8`: each hides the latency of the other.
 //!
 //! Source of the order of instructions: Arm Architecture Reference Manual for A-profile, SHA256H, SHA256H2, SHA256SU0, SHA256SU1.
 

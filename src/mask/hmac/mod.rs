@@ -40,7 +40,7 @@ pub enum Kernel {
     Avx512,
     /// Two messages interleaved on the SHA extensions.
     ShaNi,
-    /// Two messages interleaved on the SHA-2 instructions of ARMv8.
+    /// Two messages interleaved on the SHA-2 instructions of `ARMv8`.
     ArmV8,
     /// Eight lanes of AVX2.
     Avx2,
