@@ -191,7 +191,8 @@ fn tables(args: &VerifyArgs, manifest: &Manifest, input: &Path, output: &Path, k
             continue;
         };
         findings.note(
-            before.counts.get(name) == Some(&column.masked) && after.counts.get(name) == Some(&column.masked),
+            (column.hash_empty || before.counts.get(name) == Some(&column.masked))
+                && after.counts.get(name) == Some(&column.masked),
             format!("column {name} has {} values", column.masked),
         );
         if column.treatment != "pseudonym" {
@@ -200,7 +201,8 @@ fn tables(args: &VerifyArgs, manifest: &Manifest, input: &Path, output: &Path, k
         }
         let mask = pseudonymiser(column, manifest, key)?;
         let equal = |(old, new): &(&Option<String>, &Option<String>)| match (old, new) {
-            (None, None) => true,
+            (None, None) => !column.hash_empty,
+            (None, Some(new)) => column.hash_empty && mask.pseudonym_of_empty() == *new,
             (Some(old), Some(new)) => mask.try_pseudonym(old.as_bytes()).is_ok_and(|token| token == *new),
             _ => false,
         };
@@ -219,6 +221,6 @@ pub(super) fn pseudonymiser(column: &ColumnFacts, manifest: &Manifest, key: &Key
         Some(task) => Scope::Upload(task.into()),
         None => Scope::parse(&manifest.scope, &manifest.task)?,
     };
-    let form = Form::new(column.digits.unwrap_or(16), &column.prefix, false)?;
+    let form = Form::new(column.digits.unwrap_or(16), &column.prefix, column.hash_empty)?;
     Ok(Pseudonymiser::new(key, &scope, &column.domain, form).normalised(Normalisation::parse(&column.normalise)?))
 }

@@ -209,6 +209,11 @@ impl Pseudonymiser {
         Ok(String::from_utf8(out).unwrap_or_default()) // hex behind a str: always UTF-8
     }
 
+    /// The pseudonym of the empty value: empty itself, unless it is hashed.
+    pub fn pseudonym_of_empty(&self) -> String {
+        self.try_pseudonym(b"").unwrap_or_default()
+    }
+
     /// As [`Pseudonymiser::try_pseudonym`], where nothing is normalised.
     ///
     /// # Panics

@@ -171,6 +171,8 @@ pub struct ColumnFacts {
     pub prefix: String,
     /// Hex digits of a pseudonym.
     pub digits: Option<usize>,
+    /// Whether empty values were hashed rather than kept.
+    pub hash_empty: bool,
     /// Values that changed.
     pub masked: u64,
     /// Nulls and empty values, which stayed.
@@ -255,6 +257,7 @@ pub fn columns(report: &TableReport, rules: &Rules, distinct: impl Fn(usize) -> 
             domain: mask.map(|m| m.domain().to_owned()).unwrap_or_default(),
             prefix: mask.map(|m| m.form().prefix().to_owned()).unwrap_or_default(),
             digits: mask.map(|m| m.form().digits()),
+            hash_empty: mask.is_some_and(|m| m.form().hashes_empty()),
             masked: c.masked,
             missing: c.missing,
             distinct,
