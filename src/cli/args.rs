@@ -138,9 +138,9 @@ impl std::str::FromStr for Shard {
 /// The table that is lent, how it is masked, and to whom it goes.
 #[derive(Args)]
 pub(super) struct LentArgs {
-    /// The table to lend
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The tables to lend
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
@@ -157,12 +157,12 @@ pub(super) struct LentArgs {
 const MODEL: &str = "gpt-5.6-terra";
 
 #[derive(Args)]
+#[command(mut_arg("files", |files| files.value_name("FILE> … <QUESTION").help(
+    "The tables to lend, and behind them what to ask; with --to local SQL over the table `data`, of several over `data_1`, `data_2` …"
+)))]
 pub(super) struct AskArgs {
     #[command(flatten)]
     pub lent: LentArgs,
-    /// What to ask; SQL over the table `data` with --to local
-    #[arg(value_name = "QUESTION")]
-    pub question: String,
     /// Model
     #[arg(long, default_value = MODEL, value_name = "NAME", help_heading = "Loan")]
     pub model: String,
@@ -337,7 +337,7 @@ pub(super) struct StateArgs {
 pub(super) struct LendArgs {
     #[command(flatten)]
     pub lent: LentArgs,
-    /// Command to run while it is lent, behind --; it finds `HMASK_FILE_ID`, `HMASK_FILE_NAME`, `HMASK_FILE_EXPIRES_AT` and `HMASK_BASE_URL`
+    /// Command to run while it is lent, behind --; it finds `HMASK_FILE_ID` (of several `HMASK_FILE_IDS`), `HMASK_FILE_NAME`, `HMASK_FILE_EXPIRES_AT` and `HMASK_BASE_URL`
     #[arg(last = true, required_unless_present_any = ["hold", "dry_run"], value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
     /// Without a command: print the id and wait for Enter, a signal, or this time (20m, 45s)

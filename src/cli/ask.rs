@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 use hmask::output::{Existing, Staged};
 use hmask::remote::asking::{Answered, Asking};
 use hmask::remote::openai::{ContainerOptions, Question};
 use hmask::{Error, Result};
 
-use super::args::AskArgs;
+use super::args::{AskArgs, Cli};
 use super::lending::Lending;
 use super::print::Printer;
 
@@ -21,8 +23,15 @@ const INSTRUCTIONS: &str = "A table is mounted as a CSV file below /mnt/data: li
     pseudonyms, and nothing else can be read from them. If a file is asked for, write it below /mnt/data and cite it.";
 
 /// Runs the command.
-pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
-    if args.question.trim().is_empty() {
+pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
+    // The last word is the question: there are as many files before it as one likes.
+    let question = args.lent.files.pop().filter(|_| !args.lent.files.is_empty());
+    let Some(question) = question.and_then(|q| q.into_os_string().into_string().ok()) else {
+        let missing = "the question is missing, or it is no text\n\nUsage: hmask ask [OPTIONS] <FILE> … <QUESTION>";
+        Cli::command().error(ErrorKind::MissingRequiredArgument, missing).exit();
+    };
+    let args = &args;
+    if question.trim().is_empty() {
         return Err(Error::usage("the question is empty"));
     }
     if let Some(folder) = args.save_dir.as_deref().filter(|d| d.exists() && !d.is_dir()) {
@@ -34,7 +43,7 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let question = Question {
-        text: args.question.clone(),
+        text: question,
         model: args.model.clone(),
         instructions: args.instructions.clone().unwrap_or_else(|| INSTRUCTIONS.into()),
         before: Vec::new(),
@@ -42,9 +51,9 @@ pub(super) fn run(args: &AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     };
     let code = args.save_code.as_deref().map(|path| stage(path, args.lent.loan.force)).transpose()?;
     let container = ContainerOptions { memory: args.memory.clone(), domains: args.allow_domain.clone() };
-    let ended = lending.carry_out(Duration::from_secs(args.timeout), async |loan, lease, upload| {
+    let ended = lending.carry_out(Duration::from_secs(args.timeout), async |loan, lease, uploads| {
         let save = args.save_dir.clone();
-        Asking { loan, question: &question, container: &container, steps: &args.step, save }.ask(lease, upload).await
+        Asking { loan, question: &question, container: &container, steps: &args.step, save }.ask(lease, uploads).await
     })?;
     let words = |answer: &Result<Answered>| match answer {
         Ok(answered) if answered.streamed => Some(String::new()),

@@ -8,6 +8,7 @@ use hmask::remote::thing::file_name;
 use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, unicode};
 use hmask::{Error, ErrorKind, Result};
 
+use super::evidence::Evidence;
 use super::key::TOKEN_VARIABLE;
 use super::lending::{Lending, Masked};
 
@@ -43,8 +44,9 @@ impl<T> Ended<'_, T> {
         if let Some(error) = &self.outcome.returned.unwritten {
             printer.error(error);
         }
-        let evidence = self.lending.evidence.take();
-        let written = evidence.map_or(Ok(()), |evidence| evidence.write(&self.manifest(printer.task()), printer));
+        let evidence = std::mem::take(&mut self.lending.evidence);
+        let write = |(number, evidence): (usize, Evidence)| evidence.write(&self.manifest(printer.task(), number), printer);
+        let written = evidence.into_iter().enumerate().try_for_each(write);
         let answered = self.outcome.answer.as_ref().map_err(|e| (e, super::exit_code(e))).map(code);
         let done = match answered {
             Ok(code) => shown.and(written).and(code),
@@ -63,9 +65,10 @@ impl<T> Ended<'_, T> {
         }
     }
 
-    fn manifest(&self, task: &str) -> Manifest {
+    /// The manifest of the table of this number.
+    fn manifest(&self, task: &str, number: usize) -> Manifest {
         let Masked { cleared, input, report, columns, key_id, scope, policy, filter, recipient, purpose, .. } =
-            &self.lending.masked;
+            &self.lending.masked[number];
         let Outcome { answer, returned, granted } = &self.outcome;
         let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
         Manifest {
@@ -90,7 +93,7 @@ impl<T> Ended<'_, T> {
             gate: Some(cleared.checked().facts()),
             loan: Some(LoanFacts {
                 recipient: self.api.host(),
-                remote_name: file_name(task),
+                remote_name: file_name(task, number),
                 expiry_asked: EXPIRY,
                 expiry_granted: *granted,
                 answered: answer.is_ok(),

@@ -26,11 +26,13 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Stages the files. `default` is where the manifest goes if nobody says where; none if there is to be none then.
+    /// Stages the files. `default` is where the manifest goes if nobody says where; none if there is to be none then. Of several tables in
+    /// one run the second has `m-2.json` where the first has `m.json`.
     ///
     /// # Errors
     /// Files that are there, or the input; a key that cannot be read.
-    pub(super) fn stage(args: &EvidenceArgs, force: bool, input: &Path, default: Option<PathBuf>) -> Result<Self> {
+    pub(super) fn stage(args: &EvidenceArgs, force: bool, input: &Path, default: Option<PathBuf>, number: usize) -> Result<Self> {
+        let named = |path: &Path| if number == 0 { path.to_owned() } else { numbered(path, number) };
         let existing = if force { Existing::Replace } else { Existing::Refuse };
         let stage = |path: &Path| {
             if same_file(path, input) {
@@ -39,7 +41,8 @@ impl Evidence {
             Staged::create(path, existing)
         };
         let key = args.sign_key.as_deref().map(read_key).transpose()?;
-        let path = args.manifest.as_deref();
+        let path = args.manifest.as_deref().map(named);
+        let path = path.as_deref();
         if path.is_none() && key.is_some() {
             return Err(Error::usage("there is no manifest to be signed").hint("--manifest FILE"));
         }
@@ -47,8 +50,8 @@ impl Evidence {
         Ok(Self {
             signature,
             manifest: path.map(|path| stage(path).map(|staged| (path.to_owned(), staged))).transpose()?,
-            default: default.filter(|_| path.is_none()),
-            report: args.report.as_deref().map(|path| stage(path).map(|staged| (path.to_owned(), staged))).transpose()?,
+            default: default.filter(|_| path.is_none()).map(|p| named(&p)),
+            report: args.report.as_deref().map(named).map(|path| stage(&path).map(|staged| (path, staged))).transpose()?,
             lang: args.lang.into(),
         })
     }
@@ -88,6 +91,13 @@ impl Evidence {
         }
         Ok(())
     }
+}
+
+/// `m-2.json` for `m.json` and the second table.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let stem = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    let ending = path.extension().map_or_else(String::new, |e| format!(".{}", e.to_string_lossy()));
+    path.with_file_name(format!("{stem}-{}{ending}", number + 1))
 }
 
 /// `MANIFEST.sig` beside it.

@@ -41,16 +41,19 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let task = printer.task();
-    let ended = lending.carry_out(PATIENCE, async |loan, _, upload| {
+    let ended = lending.carry_out(PATIENCE, async |loan, _, uploads| {
+        let [upload, ..] = uploads else { return Err(Error::remote("nothing was lent")) };
+        let ids: Vec<&str> = uploads.iter().map(|u| u.id.as_str()).collect();
         let base_url = loan.api.client().base_url();
         let mut facts = vec![
             ("HMASK_FILE_ID", upload.id.clone()),
-            ("HMASK_FILE_NAME", file_name(task)),
+            ("HMASK_FILE_IDS", ids.join(",")),
+            ("HMASK_FILE_NAME", file_name(task, 0)),
             ("HMASK_FILE_EXPIRES_AT", upload.expires_at.map(|s| s.to_string()).unwrap_or_default()),
             ("HMASK_BASE_URL", base_url.clone()),
         ];
         if let Some(time) = args.hold {
-            return hold(time, upload, task, &base_url).await.map(|()| ExitCode::SUCCESS);
+            return hold(time, uploads, task, &base_url).await.map(|()| ExitCode::SUCCESS);
         }
         if args.pass_token {
             facts.extend([(TOKEN_VARIABLE, loan.api.client().token().to_owned()), (BASE_URL_VARIABLE, base_url)]);
@@ -61,10 +64,13 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
 }
 
 /// Says what is lent, and waits for Enter, a signal, or the time.
-async fn hold(time: Duration, upload: &FileObject, task: &str, base_url: &str) -> Result<()> {
-    let line = json!({"file_id": upload.id, "name": file_name(task), "expires_at": upload.expires_at, "base_url": base_url});
+async fn hold(time: Duration, uploads: &[FileObject], task: &str, base_url: &str) -> Result<()> {
     let mut stdout = std::io::stdout();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|e| Error::io("cannot write", e))?;
+    for (number, upload) in uploads.iter().enumerate() {
+        let name = file_name(task, number);
+        let line = json!({"file_id": upload.id, "name": name, "expires_at": upload.expires_at, "base_url": base_url});
+        writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|e| Error::io("cannot write", e))?;
+    }
     let enter = async {
         let mut lines = tokio::io::BufReader::new(tokio::io::stdin()).lines();
         // The end of a stdin that is no terminal is nobody who pressed Enter.

@@ -51,8 +51,9 @@ pub(super) struct Masked {
 pub(super) struct Lending<'a> {
     args: &'a LoanArgs,
     endpoint: Option<Endpoint>,
-    pub evidence: Option<Evidence>,
-    pub masked: Masked,
+    /// One for each table.
+    pub evidence: Vec<Evidence>,
+    pub masked: Vec<Masked>,
     state: PathBuf,
     pub started: jiff::Timestamp,
     pub printer: &'a Arc<Printer>,
@@ -74,24 +75,26 @@ impl<'a> Lending<'a> {
         let state = sweep::state_folder(&args.state)?;
         let default = state.join("manifests").join(format!("{}.json", printer.task()));
         let default = Some(default).filter(|_| !args.dry_run);
-        let evidence = Evidence::stage(&args.evidence, args.force, &table.file, default)?;
+        let stage =
+            |(number, file): (usize, &PathBuf)| Evidence::stage(&args.evidence, args.force, file, default.clone(), number);
+        let evidence = table.files.iter().enumerate().map(stage).collect::<Result<_>>()?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
         let masked = mask(table, accepted, endpoint.as_ref(), printer)?;
-        Ok(Self { args, endpoint, evidence: Some(evidence), masked, state, started, printer })
+        Ok(Self { args, endpoint, evidence, masked, state, started, printer })
     }
 
     /// Says what would be sent.
     pub(super) fn dry_run(&self) {
-        let Masked { cleared, report, .. } = &self.masked;
         let to = self.endpoint.as_ref().map_or_else(|| "the embedded endpoint".into(), Endpoint::host);
-        self.printer.info(&format!(
-            "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {}, to expire after {EXPIRY} s; nothing was sent",
-            file_name(self.printer.task()),
-            report.rows,
-            cleared.bytes(),
-            cleared.sha256(),
-            self.masked.changes
-        ));
+        for (number, Masked { cleared, report, changes, .. }) in self.masked.iter().enumerate() {
+            self.printer.info(&format!(
+                "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}, to expire after {EXPIRY} s; nothing was sent",
+                file_name(self.printer.task(), number),
+                report.rows,
+                cleared.bytes(),
+                cleared.sha256(),
+            ));
+        }
     }
 
     /// Lends the table, lets `use_it` use it, and gives it back. An answer may take `patience`.
@@ -101,7 +104,7 @@ impl<'a> Lending<'a> {
     pub(super) fn carry_out<T>(
         mut self,
         patience: Duration,
-        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &FileObject) -> Result<T>,
+        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &[FileObject]) -> Result<T>,
     ) -> Result<Ended<'a, T>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
@@ -126,7 +129,7 @@ impl<'a> Lending<'a> {
     async fn lend<T>(
         &mut self,
         patience: Duration,
-        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &FileObject) -> Result<T>,
+        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &[FileObject]) -> Result<T>,
     ) -> Result<(Outcome<T>, OpenAi)> {
         let printer = self.printer;
         let base_url = self.endpoint.as_ref().map_or_else(|| LOCAL.to_owned(), Endpoint::base_url);
@@ -139,7 +142,7 @@ impl<'a> Lending<'a> {
             Err(error) => return journal.close().and(Err(error)),
         };
         sweep::own(&self.state, &base_url, &api, printer).await;
-        let masked = &self.masked;
+        let cleared: Vec<&Cleared> = self.masked.iter().map(|m| &m.cleared).collect();
         // What is over there at this moment, for the case that the user does not want to wait.
         let live = Mutex::new(Vec::new());
         let note = |thing: String| live.lock().unwrap_or_else(PoisonError::into_inner).push(thing);
@@ -149,11 +152,11 @@ impl<'a> Lending<'a> {
                 Event::Container(id) => note(format!("container {id}")),
                 _ => {}
             }
-            describe(&event, masked, printer);
+            describe(&event, printer);
         };
         let loan = Loan {
             api: &api,
-            cleared: &masked.cleared,
+            cleared: &cleared,
             task: printer.task(),
             patience: Duration::from_secs(self.args.delete_for),
             tell: &tell,
@@ -161,7 +164,7 @@ impl<'a> Lending<'a> {
         let signals = process::start_lending();
         let interrupted = signalled(signals.clone(), 1, || printer.warn("interrupted; deleting what was lent"));
         let used =
-            loan.run(journal, interrupted, async |lease: &mut Lease<'_>, file: &FileObject| use_it(&loan, lease, file).await);
+            loan.run(journal, interrupted, async |lease: &mut Lease<'_>, files: &[FileObject]| use_it(&loan, lease, files).await);
         let mut outcome = tokio::select! {
             outcome = used => outcome,
             () = signalled(signals, 2, || {}) => {
@@ -188,11 +191,23 @@ fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
     Run::new(task, &account, base_url, &process::host(), std::process::id(), sweep::now())
 }
 
-/// Masks the table into a file without a name: nothing is left of it, however this process ends.
-fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>, printer: &Printer) -> Result<Masked> {
+/// A table that is masked, and not looked through yet.
+struct Made {
+    name: PathBuf,
+    file: File,
+    layout: TextLayout,
+    report: TableReport,
+    columns: Vec<ColumnFacts>,
+    changes: String,
+}
+
+/// Masks the tables into files without a name: nothing is left of them, however this process ends. Then looks through all of them for
+/// originals of any.
+fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>, printer: &Printer) -> Result<Vec<Masked>> {
     let originals = Arc::new(Originals::default());
     let witness = originals.clone();
-    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, &args.file, printer)?;
+    let first = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
+    let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
     let listed = match &plan.policy {
         Some((name, policy)) => {
             allowed(policy, endpoint).map_err(|e| e.in_file(name))?;
@@ -203,10 +218,45 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
     let accepted = accepted.or(listed);
     let witness: Witness = Arc::new(move |values: &[&[u8]]| witness.see(values));
     plan.witness(&witness);
-    let distinct = Distinct::of(&mut plan.rules);
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
-    let source = Source::open(&args.file, args.table.reading.format.as_deref())?;
+    let made = args.files.iter().map(|file| make(file, args, &mut plan, printer)).collect::<Result<Vec<_>>>()?;
+    let quasi = plan.policy.as_ref().map(|(_, policy)| policy.quasi().map(|quasi| (policy, quasi))).transpose()?;
+    let quasi = quasi.and_then(|(policy, quasi)| quasi.map(|quasi| (policy, quasi)));
+    let check = |made: Made| {
+        let Made { name, file, layout, report, columns, changes } = made;
+        let measure =
+            quasi.clone().map(|(policy, quasi)| super::risk::measure(policy, quasi, layout, plan.workers)).transpose()?;
+        let outgoing = Outgoing {
+            layout,
+            masked: report.columns.iter().map(|c| c.number).collect(),
+            originals: &originals,
+            accepted: accepted.as_ref(),
+            workers: plan.workers,
+            risk: measure.as_deref(),
+        };
+        Ok(Masked {
+            cleared: Cleared::check(file, &outgoing).map_err(|e| e.in_file(&name))?,
+            input: facts(&name)?,
+            changes,
+            columns,
+            report,
+            policy: plan.policy_facts(),
+            filter: plan.filter.clone(),
+            recipient: plan.policy.as_ref().and_then(|(_, p)| p.recipient.clone()),
+            purpose: plan.policy.as_ref().and_then(|(_, p)| p.purpose.clone()),
+            key_id: plan.key_id.clone(),
+            scope: plan.scope.label(),
+        })
+    };
+    made.into_iter().map(check).collect()
+    // Here the keyed hash goes: nothing of the key is left when the network begins.
+}
+
+/// Masks one table; a recipient gets it as CSV.
+fn make(file: &Path, args: &LentArgs, plan: &mut Plan, printer: &Printer) -> Result<Made> {
+    let distinct = Distinct::of(&mut plan.rules);
+    let source = Source::open(file, args.table.reading.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
     if matches!(format, Format::Ndjson | Format::Ipc) {
         return Err(
@@ -223,17 +273,6 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
     }
     let layout = if format == Format::Parquet { TextLayout::default() } else { report.layout.unwrap_or_default() };
-    let thresholds = plan.policy.as_ref().map(|(_, policy)| policy.quasi().map(|quasi| (policy, quasi))).transpose()?;
-    let measure = thresholds.and_then(|(policy, quasi)| quasi.map(|quasi| (policy, quasi)));
-    let measure = measure.map(|(policy, quasi)| super::risk::measure(policy, quasi, layout, plan.workers)).transpose()?;
-    let outgoing = Outgoing {
-        layout,
-        masked: report.columns.iter().map(|c| c.number).collect(),
-        originals: &originals,
-        accepted: accepted.as_ref(),
-        workers: plan.workers,
-        risk: measure.as_deref(),
-    };
     if format == Format::Parquet {
         let mut csv = nameless()?;
         export::parquet_to_csv(file, &mut csv, keep.as_deref()).map_err(|e| e.in_file(&name))?;
@@ -242,20 +281,8 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
         }
         file = csv;
     }
-    Ok(Masked {
-        cleared: Cleared::check(file, &outgoing).map_err(|e| e.in_file(&name))?,
-        input: facts(&name)?,
-        changes: changes(&report, &plan),
-        columns: columns(&report, &plan.rules, |rule| distinct.count(rule)),
-        report,
-        policy: plan.policy_facts(),
-        filter: plan.filter.clone(),
-        recipient: plan.policy.as_ref().and_then(|(_, p)| p.recipient.clone()),
-        purpose: plan.policy.as_ref().and_then(|(_, p)| p.purpose.clone()),
-        key_id: plan.key_id,
-        scope: plan.scope.label(),
-    })
-    // Here the keyed hash goes: nothing of the key is left when the network begins.
+    let columns = columns(&report, &plan.rules, |rule| distinct.count(rule));
+    Ok(Made { changes: changes(&report, plan), name, file, layout, report, columns })
 }
 
 /// Whether a policy allows the host that the table would go to; the embedded endpoint is none.
@@ -290,12 +317,12 @@ async fn signalled(mut signals: tokio::sync::watch::Receiver<u32>, count: u32, t
     then();
 }
 
-fn describe(event: &Event<'_>, masked: &Masked, printer: &Printer) {
+fn describe(event: &Event<'_>, printer: &Printer) {
     match event {
         Event::Lent(file) => {
             let until = file.expires_at.and_then(|s| jiff::Timestamp::from_second(s.try_into().ok()?).ok());
             let until = until.map_or_else(|| "an unknown time".into(), |t| t.to_string());
-            printer.info(&format!("lent: upload {}, {} bytes, expires at {until}", file.id, masked.cleared.bytes()));
+            printer.info(&format!("lent: upload {}, {} bytes, expires at {until}", file.id, file.bytes.unwrap_or(0)));
         }
         Event::Container(id) => printer.info(&format!("lent: container {id}")),
         Event::NetworkUnproved => printer.warn("the container does not say whether it can reach a network"),

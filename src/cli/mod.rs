@@ -59,7 +59,7 @@ fn run(cli: Cli, printer: &Arc<Printer>) -> Result<ExitCode> {
     match cli.command {
         Command::Keygen => key::keygen(),
         Command::Mask(args) => mask::run(&args, printer),
-        Command::Ask(args) => ask::run(&args, printer),
+        Command::Ask(args) => ask::run(args, printer),
         Command::Lend(args) => lend::run(&args, printer),
         Command::Check(args) => check::run(&args),
         Command::Inspect(args) => inspect::run(&args, printer),

@@ -43,8 +43,8 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// What the service says, or why the question failed.
-    pub async fn ask(&self, lease: &mut Lease<'_>, upload: &FileObject) -> Result<Answered> {
-        let container = self.make_container(lease, &upload.id).await?;
+    pub async fn ask(&self, lease: &mut Lease<'_>, uploads: &[FileObject]) -> Result<Answered> {
+        let container = self.make_container(lease, uploads).await?;
         let mut question = self.question.clone();
         let mut answered = Answered { texts: Vec::new(), code: Vec::new(), streamed: false, saved: Vec::new(), complete: true };
         let mut citations = Vec::new();
@@ -102,9 +102,9 @@ impl Asking<'_> {
         }
     }
 
-    async fn make_container(&self, lease: &mut Lease<'_>, file: &str) -> Result<String> {
+    async fn make_container(&self, lease: &mut Lease<'_>, uploads: &[FileObject]) -> Result<String> {
         let name = container_name(self.loan.task);
-        let files = [file.to_owned()];
+        let files: Vec<String> = uploads.iter().map(|u| u.id.clone()).collect();
         let call = async || self.loan.api.create_container(&name, &files, self.container).await;
         let container = self.loan.make(lease, "no container can be made", call, |c| Thing::Container(c.id.clone())).await?;
         (self.loan.tell)(Event::Container(&container.id));

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use super::client::Failure;
 use super::journal::{Journal, Left};
 use super::openai::{CallError, OpenAi};
-use super::thing::{Thing, container_name, file_name};
+use super::thing::{Thing, container_name, is_file_of};
 use crate::error::Error;
 
 /// All that a run has lent.
 pub struct Lease<'a> {
     api: &'a OpenAi,
-    file_name: String,
+    task: String,
     container_name: String,
     things: Vec<Thing>,
     /// Whether a request may have made something whose id we never saw.
@@ -51,7 +51,7 @@ impl<'a> Lease<'a> {
     pub fn new(api: &'a OpenAi, task: &str, patience: Duration, journal: Journal) -> Self {
         Self {
             api,
-            file_name: file_name(task),
+            task: task.to_owned(),
             container_name: container_name(task),
             things: Vec::new(),
             doubt: false,
@@ -66,7 +66,7 @@ impl<'a> Lease<'a> {
     pub fn resume(api: &'a OpenAi, left: &Left, patience: Duration) -> Self {
         Self {
             api,
-            file_name: file_name(&left.task),
+            task: left.task.clone(),
             container_name: container_name(&left.task),
             things: left.live.clone(),
             doubt: left.doubt,
@@ -131,7 +131,7 @@ impl<'a> Lease<'a> {
 
     async fn orphans(&self) -> Result<Vec<Thing>, String> {
         let unlisted = |e: CallError| format!("the list cannot be read: {e}");
-        let files = self.api.files_named(&self.file_name).await.map_err(unlisted)?;
+        let files = self.api.files_named(|name| is_file_of(&self.task, name)).await.map_err(unlisted)?;
         let containers = match self.api.containers_named(&self.container_name).await {
             Ok(containers) => containers,
             // A server without containers cannot have one of ours.

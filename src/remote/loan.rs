@@ -24,7 +24,7 @@ pub struct Loan<'a> {
     /// The other side.
     pub api: &'a OpenAi,
     /// What may leave.
-    pub cleared: &'a Cleared,
+    pub cleared: &'a [&'a Cleared],
     /// The run's id: all that the remote names hold.
     pub task: &'a str,
     /// How long the deletion of one thing may be tried.
@@ -75,15 +75,19 @@ impl Loan<'_> {
         &self,
         journal: Journal,
         interrupted: impl Future<Output = ()>,
-        use_it: impl AsyncFnOnce(&mut Lease<'_>, &FileObject) -> Result<T>,
+        use_it: impl AsyncFnOnce(&mut Lease<'_>, &[FileObject]) -> Result<T>,
     ) -> Outcome<T> {
         let mut lease = Lease::new(self.api, self.task, self.patience, journal);
         let mut granted = None;
         let lent = async {
-            let upload = self.upload(&mut lease).await?;
-            (self.tell)(Event::Lent(&upload));
-            granted = Some(self.check_upload(&upload)?);
-            use_it(&mut lease, &upload).await
+            let mut uploads = Vec::new();
+            for (number, cleared) in self.cleared.iter().enumerate() {
+                let upload = self.upload(&mut lease, number, cleared).await?;
+                (self.tell)(Event::Lent(&upload));
+                granted = granted.max(Some(check_upload(cleared, &upload)?));
+                uploads.push(upload);
+            }
+            use_it(&mut lease, &uploads).await
         };
         // A panic here must not keep anything from being given back.
         let used = AssertUnwindSafe(lent).catch_unwind();
@@ -95,9 +99,9 @@ impl Loan<'_> {
     }
 
     /// Uploads, and sends again only what was not carried out for certain.
-    async fn upload(&self, lease: &mut Lease<'_>) -> Result<FileObject> {
-        let name = file_name(self.task);
-        let call = async || self.api.upload(&name, self.cleared).await;
+    async fn upload(&self, lease: &mut Lease<'_>, number: usize, cleared: &Cleared) -> Result<FileObject> {
+        let name = file_name(self.task, number);
+        let call = async || self.api.upload(&name, cleared).await;
         let made = |file: &FileObject| Thing::File(file.id.clone());
         self.make(lease, "the upload failed", call, made).await
     }
@@ -145,20 +149,20 @@ impl Loan<'_> {
         }
         unreachable!("the last try returns")
     }
+}
 
-    /// The expiry that was granted, if all is as it should be.
-    fn check_upload(&self, upload: &FileObject) -> Result<u64> {
-        if upload.bytes != Some(self.cleared.bytes()) {
-            return Err(Error::remote("another number of bytes arrived than was sent"));
+/// The expiry that was granted, if all is as it should be.
+fn check_upload(cleared: &Cleared, upload: &FileObject) -> Result<u64> {
+    if upload.bytes != Some(cleared.bytes()) {
+        return Err(Error::remote("another number of bytes arrived than was sent"));
+    }
+    let granted = upload.expires_at.zip(upload.created_at).map(|(end, start)| end.checked_sub(start));
+    match granted {
+        Some(Some(seconds @ 1..=EXPIRY)) => Ok(seconds),
+        Some(Some(seconds)) if seconds > EXPIRY => {
+            Err(Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}")))
         }
-        let granted = upload.expires_at.zip(upload.created_at).map(|(end, start)| end.checked_sub(start));
-        match granted {
-            Some(Some(seconds @ 1..=EXPIRY)) => Ok(seconds),
-            Some(Some(seconds)) if seconds > EXPIRY => {
-                Err(Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}")))
-            }
-            _ => Err(Error::remote("the service does not say when the file expires")),
-        }
+        _ => Err(Error::remote("the service does not say when the file expires")),
     }
 }
 

@@ -19,9 +19,18 @@ pub enum Thing {
     Response(String),
 }
 
-/// The name of a run's upload: neutral, and how its orphan is found.
-pub fn file_name(task: &str) -> String {
-    format!("hmask-{task}.csv")
+/// The name of a run's upload of this number, from 0: neutral, and how its orphan is found.
+pub fn file_name(task: &str, number: usize) -> String {
+    if number == 0 { format!("hmask-{task}.csv") } else { format!("hmask-{task}-{}.csv", number + 1) }
+}
+
+/// Whether an upload of this name is one of a run. Some servers keep only letters, digits and dots of a name.
+pub fn is_file_of(task: &str, name: &str) -> bool {
+    let plain =
+        |name: &str| name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect::<String>();
+    let name = plain(name);
+    let rest = name.strip_prefix(&plain(&container_name(task))).and_then(|rest| rest.strip_suffix(".csv"));
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n > 1)))
 }
 
 /// The name of a run's container.
@@ -65,5 +74,27 @@ impl fmt::Display for Thing {
             Self::Container(id) => write!(f, "container {id}"),
             Self::Response(id) => write!(f, "response {id}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uploads_are_known_by_their_names_though_a_server_changed_them() {
+        for (name, ours) in [
+            ("hmask-0193-b1e2.csv", true),
+            ("hmask_0193_b1e2.csv", true),
+            ("hmask-0193-b1e2-2.csv", true),
+            ("hmask_0193_b1e2_17.csv", true),
+            ("hmask-0193-b1e2-1.csv", false),
+            ("hmask-0193-b1e23.csv", false),
+            ("hmask-0193-b1e2-x.csv", false),
+            ("hmask-0193-b1e3.csv", false),
+        ] {
+            assert_eq!(is_file_of("0193-b1e2", name), ours, "{name}");
+        }
+        assert!((0..20).all(|n| is_file_of("t", &file_name("t", n))));
     }
 }

@@ -256,3 +256,28 @@ fn an_own_certificate_is_trusted_where_it_is_named() {
     assert!(with["what"].as_str().unwrap().contains("SHA-256"));
     place.run(&["doctor", "--to", &url, "--ca-file", "k.csr", "--json"]).fails_at(2);
 }
+
+#[test]
+fn several_tables_are_lent_together_and_looked_through_for_each_other() {
+    let place = Place::new();
+    place.write("a.csv", "nom,n\nDurand,1\nMartin,2\n");
+    place.write("b.csv", "nom;ville\nDurand;Paris\nMartin;Lyon\n");
+    let join = "SELECT a.n, b.ville FROM data_1 a JOIN data_2 b ON a.nom = b.nom ORDER BY a.n";
+    let ran = place.run(&["ask", "a.csv", "b.csv", "-c", "nom", join, "--to", "local", "--manifest", "m.json"]).ok();
+    let text = ran.text();
+    assert!(text.contains("Paris") && text.find("Paris") < text.find("Lyon"), "{text}");
+    assert_eq!(ran.err.matches("confirmed gone: upload").count(), 2, "{}", ran.err);
+    for (file, input) in [("m.json", "a.csv"), ("m-2.json", "b.csv")] {
+        let manifest: Value = serde_json::from_slice(&place.read(file)).unwrap();
+        assert_eq!((manifest["input"]["name"].as_str(), manifest["loan"]["answered"].as_bool()), (Some(input), Some(true)));
+        assert_eq!(manifest["loan"]["confirmed_gone"].as_array().unwrap().len(), 3);
+    }
+    // What was masked in one stands in the other.
+    place.write("b.csv", "nom,note\nPetit,vu avec Durand\n");
+    let ran = place.run(&["ask", "a.csv", "b.csv", "-c", "nom", join, "--to", "local"]).fails(1, "b.csv");
+    assert!(ran.err.contains("original of a masked column") && !ran.err.contains("Durand"), "{}", ran.err);
+    place.write("b.csv", "nom,ville\nPetit,Paris\n");
+    let ran = place.run(&["lend", "a.csv", "b.csv", "-c", "nom", "--to", "local", "--", "sh", "-c", "echo $HMASK_FILE_IDS"]).ok();
+    assert_eq!(ran.text().trim().split(',').count(), 2);
+    place.run(&["ask", "-c", "nom", join, "--to", "local"]).fails_usage();
+}

@@ -29,6 +29,8 @@ pub(super) struct Incoming {
     line: Vec<u8>,
     /// The data of the event at hand.
     data: String,
+    /// Whether the byte before was a CR.
+    after_cr: bool,
     begun: bool,
     /// All bytes, as long as they are no stream but a plain answer.
     plain: Option<Vec<u8>>,
@@ -62,14 +64,17 @@ impl Incoming {
         for byte in bytes {
             match byte {
                 b'\n' | b'\r' => {
-                    let line = std::mem::take(&mut self.line);
-                    // The LF of a CR LF ends an empty line, which no event minds: its data is empty by then.
-                    let is_second = *byte == b'\n' && line.is_empty() && self.data.is_empty();
-                    if !is_second {
+                    // The LF of a CR LF ends no line of its own.
+                    if !(*byte == b'\n' && std::mem::take(&mut self.after_cr)) {
+                        let line = std::mem::take(&mut self.line);
                         self.line(&line, tell);
                     }
+                    self.after_cr = *byte == b'\r';
                 }
-                byte => self.line.push(*byte),
+                byte => {
+                    self.after_cr = false;
+                    self.line.push(*byte);
+                }
             }
             if self.line.len() + self.data.len() > MAX_EVENT {
                 return Err("an event is too long".into());
@@ -87,7 +92,7 @@ impl Incoming {
             return;
         }
         let line = String::from_utf8_lossy(line);
-        if let Some(data) = line.strip_prefix("data:") {
+        if let Some(data) = line.trim_start_matches('\u{feff}').strip_prefix("data:") {
             let data = data.strip_prefix(' ').unwrap_or(data);
             if !self.data.is_empty() {
                 self.data.push('\n');

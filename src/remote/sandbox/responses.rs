@@ -287,7 +287,7 @@ fn place(store: &Shared, asked: &Asked) -> Result<(String, Vec<Table>), ApiError
     Ok((id, tables))
 }
 
-/// What was sent to a container: by its stem, and the newest of all as `data`.
+/// What was sent to a container: by its stem and its number, and the newest of all as `data`.
 fn tables(container: &Container) -> Vec<Table> {
     let sent: Vec<&ContainerFile> = container.files.iter().filter(|f| f.source == "user").collect();
     let newest = sent.len().saturating_sub(1);
@@ -295,7 +295,8 @@ fn tables(container: &Container) -> Vec<Table> {
         // Behind the hash that the service puts before a name.
         let name = file.name().split_once('-').map_or(file.name(), |(_, name)| name);
         let stem = name.split('.').next().unwrap_or(name).to_owned();
-        let names = if i == newest { vec![TABLE.into(), stem] } else { vec![stem] };
+        let numbered = format!("{TABLE}_{}", i + 1);
+        let names = if i == newest { vec![TABLE.into(), numbered, stem] } else { vec![numbered, stem] };
         Table { names, path: file.disk.clone() }
     };
     sent.iter().enumerate().map(table).collect()
