@@ -25,7 +25,7 @@ pub fn choose(sql: &str, input: Input, format: Format, looking: &Looking<'_>) ->
         format,
         looking,
         |columns| {
-            let is_named = columns.names().iter().map(|name| sql.contains(name.as_str())).collect::<Vec<_>>();
+            let is_named = columns.names().iter().map(|name| names(sql, name)).collect::<Vec<_>>();
             drop(named.set(is_named));
             Ok(())
         },
@@ -55,9 +55,9 @@ pub fn choose(sql: &str, input: Input, format: Format, looking: &Looking<'_>) ->
     // A decimal comma is read as such where it cannot be a delimiter.
     let delimiter = looking.options.delimiter.unwrap_or(b';');
     columns.resize_with(found.candidates.len(), Vec::new);
-    let names = unique(found.names());
+    let all = unique(found.names());
     let mut series = Vec::new();
-    for (name, mut values) in names.into_iter().zip(columns).filter(|(name, _)| sql.contains(name.as_str())) {
+    for (name, mut values) in all.into_iter().zip(columns).filter(|(name, _)| names(sql, name)) {
         values.resize(rows, None);
         series.push(typed(&name, &values, delimiter));
     }
@@ -76,6 +76,11 @@ pub fn choose(sql: &str, input: Input, format: Format, looking: &Looking<'_>) ->
         return Err(no_fit());
     }
     Ok(chosen.iter().map(|c| c == Some(true)).collect())
+}
+
+/// Whether a condition may name a column: a quote within its name is doubled there.
+fn names(sql: &str, name: &str) -> bool {
+    sql.contains(name) || sql.contains(&name.replace('"', "\"\""))
 }
 
 #[cfg(test)]

@@ -74,7 +74,9 @@ pub(super) fn typed(name: &str, values: &[Option<String>], delimiter: u8) -> Col
     }
     // A file whose fields are not separated by commas may have them in its numbers.
     let decimal = |v: &str| if delimiter == b',' { v.to_owned() } else { v.replacen(',', ".", 1) };
-    if all(&|v| is_decimal(&decimal(v))) {
+    // Beyond 15 digits a float would be another number.
+    let fits = |v: &str| v.bytes().filter(u8::is_ascii_digit).count() <= 15;
+    if all(&|v| is_decimal(&decimal(v)) && fits(v)) {
         let numbers: Vec<Option<f64>> = values.iter().map(|v| v.as_ref().and_then(|v| decimal(v).parse().ok())).collect();
         return Series::new(name.into(), numbers).into_column();
     }
@@ -136,7 +138,7 @@ mod tests {
             DataType::Float64,
             DataType::Date,
             DataType::String,
-            DataType::Float64,
+            DataType::String,
             DataType::String,
         ];
         assert_eq!(got.iter().map(|c| c.1.clone()).collect::<Vec<_>>(), want);

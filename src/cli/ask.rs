@@ -1,7 +1,7 @@
 //! `hmask ask`: mask, check, upload with a one-hour expiry, ask, fetch results, delete.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use hmask::remote::openai::{ContainerOptions, Question};
 use hmask::{Error, Result};
 
 use super::args::{AskArgs, Cli};
+use super::io::apart;
 use super::lending::Lending;
 use super::print::Printer;
 
@@ -49,6 +50,8 @@ pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode>
         before: Vec::new(),
         stream: args.stream,
     };
+    let inputs: Vec<&Path> = args.lent.files.iter().map(PathBuf::as_path).collect();
+    apart(&args.save_code.as_deref().into_iter().collect::<Vec<_>>(), &inputs)?;
     let code = args.save_code.as_deref().map(|path| stage(path, args.lent.loan.force)).transpose()?;
     let container = ContainerOptions { memory: args.memory.clone(), domains: args.allow_domain.clone() };
     let ended = lending.carry_out(Duration::from_secs(args.timeout), async |loan, lease, uploads| {

@@ -15,6 +15,8 @@ use hmask::{Error, Form, Key, Pseudonymiser, Result, Rules, Scope, pipeline};
 use super::args::CheckArgs;
 use super::io::{Source, progress};
 
+/// Characters on both sides of a line break among which a split value is looked for.
+const SPLIT: usize = 200;
 /// Exit code if something was found.
 const FOUND: u8 = 1;
 
@@ -58,7 +60,9 @@ fn look(args: &CheckArgs, originals: &Originals) -> Result<Vec<Finding>> {
     let search = Search::new(originals, Vec::new());
     let search = if args.identifiers { search } else { search.originals_only() };
     let source = Source::open(&args.file, None)?;
-    let is_table = Format::from_name(&args.file).is_some() || matches!(source.format, Format::Parquet | Format::Ipc);
+    // A .txt is prose more often than a table.
+    let is_prose = args.file.extension().is_some_and(|e| e.eq_ignore_ascii_case("txt"));
+    let is_table = !is_prose && Format::from_name(&args.file).is_some() || matches!(source.format, Format::Parquet | Format::Ipc);
     if !is_table {
         return match source.input {
             Input::File(file) => lines(compress::reader(Box::new(file), compress::MAX_RATIO)?, &search),
@@ -94,6 +98,7 @@ fn lines(input: impl Read, search: &Search<'_>) -> Result<Vec<Finding>> {
     let mut tallies = Tallies::default();
     let mut reader = BufReader::new(input);
     let mut line = Vec::new();
+    let mut before = String::new();
     for number in 1.. {
         line.clear();
         if reader.read_until(b'\n', &mut line).map_err(|e| Error::io("cannot read", e))? == 0 {
@@ -106,6 +111,13 @@ fn lines(input: impl Read, search: &Search<'_>) -> Result<Vec<Finding>> {
         let text = TextEncoding::UTF_8.decode(&line).or_else(|| old.decode(&line));
         let text = String::from_utf8_lossy(text.as_deref().unwrap_or(&line));
         tallies.add(search.rows(&Rows::one(&text)), number);
+        // What a line break splits: the end of one line and the start of the next.
+        let joined = format!("{before} {}", text.chars().take(SPLIT).collect::<String>());
+        if search.finds_original(&joined) && !search.finds_original(&before) && !search.finds_original(&text) {
+            tallies.add(search.rows(&Rows::one(&joined)), number);
+        }
+        let length = text.chars().count();
+        before = text.trim_end().chars().skip(length.saturating_sub(SPLIT)).collect();
     }
     Ok(search.finish(tallies, &["text".into()], &[]))
 }

@@ -12,7 +12,7 @@ use hmask::report::{Manifest, render};
 use hmask::{Error, Result, Rules};
 
 use super::args::EvidenceArgs;
-use super::io::same_file;
+use super::io::{apart, same_file};
 use super::print::Printer;
 
 /// Files that are ready to be written: that they cannot is known before anything is sent.
@@ -31,15 +31,24 @@ impl Evidence {
     ///
     /// # Errors
     /// Files that are there, or the input; a key that cannot be read.
-    pub(super) fn stage(args: &EvidenceArgs, force: bool, input: &Path, default: Option<PathBuf>, number: usize) -> Result<Self> {
+    pub(super) fn stage(
+        args: &EvidenceArgs,
+        force: bool,
+        input: &Path,
+        default: Option<PathBuf>,
+        number: usize,
+        others: &[&Path],
+    ) -> Result<Self> {
         let named = |path: &Path| if number == 0 { path.to_owned() } else { numbered(path, number) };
+        let sig = args.manifest.as_deref().filter(|_| args.sign_key.is_some()).map(signature_of);
+        let written: Vec<&Path> =
+            [args.manifest.as_deref(), args.report.as_deref(), sig.as_deref()].into_iter().flatten().collect();
+        if let Some(path) = written.iter().find(|p| same_file(p, input)) {
+            return Err(Error::usage(format!("{} is the input", path.display())).hint("--manifest OTHER"));
+        }
+        apart(&written, others)?;
         let existing = if force { Existing::Replace } else { Existing::Refuse };
-        let stage = |path: &Path| {
-            if same_file(path, input) {
-                return Err(Error::usage(format!("{} is the input", path.display())).hint("--manifest OTHER"));
-            }
-            Staged::create(path, existing)
-        };
+        let stage = |path: &Path| Staged::create(path, existing);
         let key = args.sign_key.as_deref().map(read_key).transpose()?;
         let path = args.manifest.as_deref().map(named);
         let path = path.as_deref();

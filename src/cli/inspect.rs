@@ -3,19 +3,20 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use hmask::gate::inspect::{Counts, Inspection, Profile, policy};
+use hmask::gate::inspect::{Counts, Inspection, Profile, has_identifiers, policy};
 use hmask::output::{Existing, Staged};
 use hmask::table::rows::{self, Columns, Looking, Rows};
 use hmask::{Error, Result, pipeline};
 use serde_json::json;
 
 use super::args::{InspectArgs, ReadingArgs, RunArgs};
-use super::io::{Source, is_dash, progress};
+use super::io::{Source, apart, is_dash, progress};
 use super::print::Printer;
 
 /// Runs the command.
 pub(super) fn run(args: &InspectArgs, printer: &Printer) -> Result<ExitCode> {
     let target = args.write_policy.as_deref();
+    apart(&target.into_iter().collect::<Vec<_>>(), &[&args.file])?;
     let existing = if args.force { Existing::Replace } else { Existing::Refuse };
     let staged = target.filter(|t| !is_dash(t)).map(|t| Staged::create(t, existing)).transpose()?;
     let source = Source::open(&args.file, args.reading.format.as_deref())?;
@@ -32,6 +33,9 @@ pub(super) fn run(args: &InspectArgs, printer: &Printer) -> Result<ExitCode> {
             Ok(())
         },
     )?;
+    if has_identifiers(&columns) {
+        printer.warn("the header holds identifiers: it is a row of data, and columns are shown by number");
+    }
     let rows = counts.rows();
     let profiles = counts.profiles(&columns, u32::from(jiff::Zoned::now().year().unsigned_abs()));
     let source = if is_dash(&args.file) { "stdin".into() } else { args.file.display().to_string() };

@@ -66,6 +66,20 @@ impl Write for Hashing {
     }
 }
 
+/// Refuses a file that would be written in place of one of the others, or of an earlier one of its own kind.
+///
+/// # Errors
+/// Two that are the same.
+pub(super) fn apart(written: &[&Path], others: &[&Path]) -> Result<()> {
+    for (i, one) in written.iter().enumerate().filter(|(_, p)| !is_dash(p)) {
+        let same = |other: &&Path| same_file(one, other) || *one == *other;
+        if others.iter().any(same) || written[..i].iter().any(same) {
+            return Err(Error::usage(format!("{} would be written in place of another file of this run", one.display())));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a name means stdin or stdout.
 pub(super) fn is_dash(path: &Path) -> bool {
     path == Path::new("-")

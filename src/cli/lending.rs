@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
-use hmask::mask::Witness;
+use hmask::mask::{Treatment, Witness};
 use hmask::policy::Policy;
 use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{Journal, Run};
@@ -17,7 +17,7 @@ use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
 use hmask::remote::thing::file_name;
 use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
 use hmask::table::compress::Compression;
-use hmask::table::{Format, TableReport, TextLayout, export};
+use hmask::table::{Format, Input, TableReport, TextLayout, export};
 use hmask::{Columns, Error, ErrorKind, Result};
 
 use super::args::{LentArgs, LoanArgs};
@@ -75,8 +75,10 @@ impl<'a> Lending<'a> {
         let state = sweep::state_folder(&args.state)?;
         let default = state.join("manifests").join(format!("{}.json", printer.task()));
         let default = Some(default).filter(|_| !args.dry_run);
-        let stage =
-            |(number, file): (usize, &PathBuf)| Evidence::stage(&args.evidence, args.force, file, default.clone(), number);
+        let inputs: Vec<&Path> = table.files.iter().map(PathBuf::as_path).collect();
+        let stage = |(number, file): (usize, &PathBuf)| {
+            Evidence::stage(&args.evidence, args.force, file, default.clone(), number, &inputs)
+        };
         let evidence = table.files.iter().enumerate().map(stage).collect::<Result<_>>()?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
         let masked = mask(table, accepted, endpoint.as_ref(), printer)?;
@@ -229,7 +231,13 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
             quasi.clone().map(|(policy, quasi)| super::risk::measure(policy, quasi, layout, plan.workers)).transpose()?;
         let outgoing = Outgoing {
             layout,
-            masked: report.columns.iter().map(|c| c.number).collect(),
+            // What truncation leaves can be a whole value: it is looked through.
+            masked: report
+                .columns
+                .iter()
+                .filter(|c| !matches!(plan.rules.treatment(c.rule), Treatment::Truncate(..)))
+                .map(|c| c.number)
+                .collect(),
             originals: &originals,
             accepted: accepted.as_ref(),
             workers: plan.workers,
@@ -253,6 +261,19 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
     // Here the keyed hash goes: nothing of the key is left when the network begins.
 }
 
+/// Reads a table as a whole, so that the leak check also knows the originals of rows and columns that are left out.
+fn see_all(file: &Path, args: &LentArgs, plan: &mut Plan) -> Result<()> {
+    let source = Source::open(file, args.table.reading.format.as_deref())?;
+    if matches!(source.input, Input::Stream(_)) {
+        return Err(Error::usage("--keep and --where read the table twice, and a pipe can be read once only").in_file(file));
+    }
+    let (only, filter) = (plan.rules.swap_only(None), plan.filter.take());
+    let seen = plan.mask(source, Compression::None, &mut std::io::sink(), &args.run);
+    plan.rules.swap_only(only);
+    plan.filter = filter;
+    seen.map(drop)
+}
+
 /// Masks one table; a recipient gets it as CSV.
 fn make(file: &Path, args: &LentArgs, plan: &mut Plan, printer: &Printer) -> Result<Made> {
     let distinct = Distinct::of(&mut plan.rules);
@@ -262,6 +283,9 @@ fn make(file: &Path, args: &LentArgs, plan: &mut Plan, printer: &Printer) -> Res
         return Err(
             Error::unsupported("NDJSON and Arrow files cannot be asked about yet; a CSV or Parquet file can").in_file(&name)
         );
+    }
+    if plan.filter.is_some() || plan.rules.kept().is_some() {
+        see_all(file, args, plan)?;
     }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;

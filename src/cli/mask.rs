@@ -33,7 +33,8 @@ pub(super) fn run(args: &MaskArgs, printer: &Printer) -> Result<ExitCode> {
         }
     }
     let first = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
-    let (started, evidence) = (jiff::Timestamp::now(), Evidence::stage(&args.evidence, args.force, first, None, 0)?);
+    let others: Vec<&Path> = args.files.iter().chain(&targets).map(PathBuf::as_path).collect();
+    let (started, evidence) = (jiff::Timestamp::now(), Evidence::stage(&args.evidence, args.force, first, None, 0, &others)?);
     if evidence.is_wanted() && args.files.len() > 1 {
         return Err(Error::usage("a manifest is of one table").hint("hmask mask FILE --manifest M.json"));
     }

@@ -86,6 +86,9 @@ mod full {
         let parse = |text: &Option<String>| text.as_deref().map(Columns::parse).transpose();
         let (quasi, sensitive, masked) = (parse(&args.quasi)?, parse(&args.sensitive)?, parse(&args.columns)?);
         let (quasi, sensitive) = (quasi.or(listed_quasi), sensitive.or(listed_sensitive));
+        if args.max_unique_share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            return Err(Error::usage("a share is between 0 and 1"));
+        }
         if quasi.is_none() && masked.is_none() {
             return Err(Error::usage("nothing is named that could be measured").hint("--quasi COLS").hint("-c COLS"));
         }

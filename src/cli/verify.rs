@@ -17,7 +17,7 @@ use hmask::{Columns, Error, Form, Key, Missing, Pseudonymiser, Result, Scope};
 
 use super::args::VerifyArgs;
 use super::evidence::signature_of;
-use super::io::Source;
+use super::io::{Source, apart};
 use super::key;
 use super::print::Printer;
 
@@ -60,6 +60,12 @@ impl Findings {
 /// Runs the command.
 pub(super) fn run(args: &VerifyArgs, printer: &Printer) -> Result<ExitCode> {
     let failed = |path: &Path, e| Error::io(format!("cannot read {}", path.display()), e);
+    let read: Vec<&Path> =
+        [Some(args.manifest.as_path()), args.input.as_deref(), args.output.as_deref(), args.public_key.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+    apart(&args.report.as_deref().into_iter().collect::<Vec<_>>(), &read)?;
     let bytes = std::fs::read(&args.manifest).map_err(|e| failed(&args.manifest, e))?;
     let manifest = Manifest::parse(&bytes).map_err(|e| e.in_file(&args.manifest))?;
     let mut findings = Findings::default();
@@ -134,77 +140,88 @@ fn file(name: &str, path: Option<&Path>, facts: &FileFacts, findings: &mut Findi
 /// The values of some columns in the first rows, and how many rows there are.
 struct Sampled {
     rows: u64,
-    values: BTreeMap<String, Vec<Option<String>>>,
+    /// Of each column that one name alone bears, the cells of each row of the sample.
+    values: BTreeMap<String, Vec<Vec<String>>>,
     /// Values of all rows.
     counts: BTreeMap<String, u64>,
 }
 
-fn sample(path: &Path, names: &[String], args: &VerifyArgs) -> Result<Sampled> {
+fn sample(path: &Path, names: &[String], args: &VerifyArgs, is_output: bool) -> Result<Sampled> {
     let source = Source::open(path, None)?;
-    let options = CsvOptions { ragged: Ragged::Keep, ..args.reading.csv_options()? };
+    let mut options = CsvOptions { ragged: Ragged::Keep, ..args.reading.csv_options()? };
+    if is_output && options.drop_preamble {
+        options.skip_lines = 0;
+    }
     let looking = Looking { options: &options, workers: 1, progress: &|_| {} };
     let mut sampled = Sampled { rows: 0, values: BTreeMap::new(), counts: BTreeMap::new() };
-    let wanted = std::sync::OnceLock::new();
     let work = |rows: &Rows<'_>| {
         let cell = |c: &rows::Cell<'_>| (c.column, c.text.to_owned());
         rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
-    let columns = |columns: &rows::Columns| {
-        let mut found = Vec::new();
-        for name in names {
-            let list =
-                Columns::parse(name).or_else(|_| Columns::parse(&hmask::policy::quote_path(std::slice::from_ref(name))))?;
-            let resolved = list.resolve(&columns.candidates, Missing::Ignore)?;
-            // A name that several columns bear tells nothing of one.
-            found.push((name.clone(), Some(resolved.found).filter(|f| f.len() == 1).map(|f| f[0] as u32)));
-        }
-        drop(wanted.set(found));
-        Ok(())
-    };
-    rows::look(source.input, source.format, &looking, columns, work, |some, _, _| {
-        for cells in some {
-            for (name, column) in wanted.get().into_iter().flatten().filter_map(|(n, c)| c.map(|c| (n, c))) {
-                let value = cells.iter().find(|(c, _)| *c == column).map(|(_, text)| text.clone());
-                *sampled.counts.entry(name.clone()).or_default() += u64::from(value.is_some());
+    // By number first: the names of NDJSON are known at the end.
+    let (mut kept, mut counts) = (Vec::new(), BTreeMap::<u32, u64>::new());
+    let columns = rows::look(
+        source.input,
+        source.format,
+        &looking,
+        |_| Ok(()),
+        work,
+        |some, _, _| {
+            for cells in some {
+                cells.iter().for_each(|(column, _)| *counts.entry(*column).or_default() += 1);
                 if sampled.rows < SAMPLE {
-                    sampled.values.entry(name.clone()).or_default().push(value);
+                    kept.push(cells);
                 }
+                sampled.rows += 1;
             }
-            sampled.rows += 1;
-        }
-        Ok(())
-    })
+            Ok(())
+        },
+    )
     .map_err(|e| e.in_file(path))?;
+    for name in names {
+        let list = Columns::parse(name).or_else(|_| Columns::parse(&hmask::policy::quote_path(std::slice::from_ref(name))))?;
+        let found = list.resolve(&columns.candidates, Missing::Ignore)?.found;
+        // A name that several columns bear tells nothing of one.
+        let [only] = found[..] else { continue };
+        let cells = |row: &Vec<(u32, String)>| {
+            row.iter().filter(|(c, _)| *c as usize == only).map(|(_, text)| text.clone()).collect::<Vec<_>>()
+        };
+        sampled.values.insert(name.clone(), kept.iter().map(cells).collect());
+        sampled.counts.insert(name.clone(), counts.get(&(only as u32)).copied().unwrap_or(0));
+    }
     Ok(sampled)
 }
 
 /// Counts, and the pseudonyms of a sample made again.
 fn tables(args: &VerifyArgs, manifest: &Manifest, input: &Path, output: &Path, key: &Key, findings: &mut Findings) -> Result<()> {
     let names: Vec<String> = manifest.columns.iter().map(|c| c.name.clone()).collect();
-    let (before, after) = (sample(input, &names, args)?, sample(output, &names, args)?);
-    findings
-        .note(before.rows == manifest.rows && after.rows == manifest.rows, format!("both tables have {} rows", manifest.rows));
+    let (before, after) = (sample(input, &names, args, false)?, sample(output, &names, args, true)?);
+    // Blank lines of NDJSON are no rows, but lines all the same.
+    let rows = before.rows == after.rows && before.rows >= manifest.rows;
+    findings.note(rows, format!("both tables have {} rows", manifest.rows));
     for column in &manifest.columns {
         let name = &column.name;
         let (Some(old), Some(new)) = (before.values.get(name), after.values.get(name)) else {
             findings.skip(format!("column {name}: it is not to be found, or several bear its name"));
             continue;
         };
-        findings.note(
-            (column.hash_empty || before.counts.get(name) == Some(&column.masked))
-                && after.counts.get(name) == Some(&column.masked),
-            format!("column {name} has {} values", column.masked),
-        );
-        if column.treatment != "pseudonym" {
+        let is_pseudonym = column.treatment == "pseudonym";
+        let had = column.hash_empty || before.counts.get(name) == Some(&column.masked);
+        let has = !is_pseudonym || after.counts.get(name) == Some(&column.masked);
+        findings.note(had && has, format!("column {name} has {} values", column.masked));
+        if !is_pseudonym {
             findings.skip(format!("column {name}: of {} no sample is made again", column.treatment));
             continue;
         }
         let mask = pseudonymiser(column, manifest, key)?;
-        let equal = |(old, new): &(&Option<String>, &Option<String>)| match (old, new) {
-            (None, None) => !column.hash_empty,
-            (None, Some(new)) => column.hash_empty && mask.pseudonym_of_empty() == *new,
-            (Some(old), Some(new)) => mask.try_pseudonym(old.as_bytes()).is_ok_and(|token| token == *new),
-            _ => false,
+        // A binary value that is no text cannot be shown as one, and is passed over.
+        let one = |(old, new): (&String, &String)| {
+            old.contains('\u{fffd}') || mask.try_pseudonym(old.as_bytes()).is_ok_and(|token| token == *new)
+        };
+        let equal = |(old, new): &(&Vec<String>, &Vec<String>)| match (&old[..], &new[..]) {
+            ([], []) => !column.hash_empty,
+            ([], [new]) => column.hash_empty && mask.pseudonym_of_empty() == *new,
+            (old, new) => old.len() == new.len() && old.iter().zip(new).all(one),
         };
         let wrong = old.iter().zip(new).filter(|pair| !equal(pair)).count();
         findings.note(wrong == 0, format!("column {name}: the pseudonyms of {} rows, made again", old.len()));

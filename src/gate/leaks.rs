@@ -137,6 +137,11 @@ impl<'o> Search<'o> {
         self
     }
 
+    /// Whether a text holds an original.
+    pub fn finds_original(&self, text: &str) -> bool {
+        self.originals.looking().count(text) > 0
+    }
+
     /// Looks through some rows, which are counted from 0.
     pub fn rows(&self, rows: &Rows<'_>) -> Tallies {
         let mut tallies = Tallies::default();

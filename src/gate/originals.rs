@@ -258,9 +258,7 @@ impl Looking<'_> {
             count = self.inner.count(&plain, self.polynomial, &mut self.search);
         }
         if count == 0 && text.contains('\\') {
-            // As in JSON.
-            let plain: Result<String, _> = serde_json::from_str(&format!("\"{}\"", text.replace('"', " ")));
-            count = plain.map_or(0, |plain| self.inner.count(&plain, self.polynomial, &mut self.search));
+            count = self.inner.count(&unescaped(text), self.polynomial, &mut self.search);
         }
         count
     }
@@ -341,6 +339,31 @@ enum Spellings {
     },
 }
 
+/// A text without the escapes of JSON: `\u00e9` is the letter, any other is a blank.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut units: Vec<u16> = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        let unit = escape.get(2..6).filter(|_| escape[1..].starts_with('u')).and_then(|hex| u16::from_str_radix(hex, 16).ok());
+        if !before.is_empty() {
+            out.extend(char::decode_utf16(units.drain(..)).map(|c| c.unwrap_or('\u{fffd}')));
+            out.push_str(before);
+        }
+        if let Some(unit) = unit {
+            units.push(unit);
+            rest = &escape[6..];
+        } else {
+            out.extend(char::decode_utf16(units.drain(..)).map(|c| c.unwrap_or('\u{fffd}')));
+            out.push(' ');
+            rest = escape.char_indices().nth(2).map_or("", |(next, _)| &escape[next..]);
+        }
+    }
+    out.extend(char::decode_utf16(units.drain(..)).map(|c| c.unwrap_or('\u{fffd}')));
+    out + rest
+}
+
 fn percent_decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let digit = |i: usize| bytes.get(i).and_then(|b| char::from(*b).to_digit(16));
@@ -394,6 +417,7 @@ mod tests {
             ("Straße 5b", "strasse 5B"),
             ("12 rue des Œillets", "12, rue des oeillets"),
             ("Zoé Lefèvre", r#"{"nom":"Zo\u00e9 Lef\u00e8vre"}"#),
+            ("Zoé Lefèvre", "x \\\"Zo\\u00e9 Lef\\u00e8vre\\\" y\n"),
         ] {
             assert!(found(value, text), "{value} in {text}");
         }

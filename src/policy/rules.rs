@@ -88,6 +88,11 @@ impl Rules {
         self
     }
 
+    /// Takes the restriction to some columns away, or puts it back.
+    pub fn swap_only(&mut self, only: Option<Columns>) -> Option<Columns> {
+        std::mem::replace(&mut self.only, only)
+    }
+
     /// What becomes of a column that no rule names, and that stays.
     pub fn unlisted(&self) -> Unlisted {
         if self.only.is_some() { Unlisted::Keep } else { self.unlisted }

@@ -166,6 +166,17 @@ fn rows<R>(batch: &RecordBatch, work: impl Fn(&Rows<'_>) -> R) -> Result<R> {
     Ok(work(&rows))
 }
 
+/// The values of a binary array.
+fn bytes_of(array: &dyn Array) -> Option<Vec<Option<&[u8]>>> {
+    Some(match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().iter().collect(),
+        DataType::LargeBinary => array.as_binary::<i64>().iter().collect(),
+        DataType::BinaryView => array.as_binary_view().iter().collect(),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().iter().collect(),
+        _ => return None,
+    })
+}
+
 struct Cells {
     buffer: String,
     placed: Vec<Placed>,
@@ -214,6 +225,16 @@ impl Cells {
         }
         let column = self.column;
         self.column += 1;
+        if let Some(texts) = bytes_of(array) {
+            // Text without its annotation, as old writers leave it.
+            for (row, bytes) in rows.iter().zip(texts).filter(|(row, _)| **row != NONE) {
+                let Some(bytes) = bytes else { continue };
+                let start = self.buffer.len();
+                self.buffer.push_str(&String::from_utf8_lossy(bytes));
+                self.placed.push(Placed { row: *row, column, start, end: self.buffer.len() });
+            }
+            return Ok(());
+        }
         let unreadable = |_| Error::unsupported("a type that cannot be shown as text");
         let options = FormatOptions::default().with_display_error(true);
         let formatter = ArrayFormatter::try_new(array, &options).map_err(unreadable)?;

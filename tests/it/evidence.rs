@@ -197,3 +197,89 @@ fn a_loan_always_leaves_a_manifest_and_subject_requests_find_rows() {
     place.run_with_input(&["token", "--column", "nom", "-p", "hmask.toml"], b"1\n").fails(2, "scope upload");
     assert_eq!(place.run_with_input(&["token", "--column", "x"], b"007\r\n").ok().text(), token("007") + "\n");
 }
+
+#[test]
+fn what_is_left_out_or_cut_short_does_not_hide_a_leak() {
+    let place = Place::new();
+    place.write("t.csv", "nom,note,n\nZoé Lefèvre,RAS,1\nJean Martin,vu Zoe LEFEVRE,2\n");
+    let ask =
+        |more: &[&str]| place.run(&[&["ask", "t.csv", "SELECT 1 AS x FROM data", "--to", "local", "--dry-run"], more].concat());
+    ask(&["-c", "nom", "--where", "n = 2"]).fails(1, "original of a masked column");
+    ask(&["-c", "nom", "--keep", "note,n"]).fails(1, "original of a masked column");
+    place.write("p.toml", "version = 1\nunlisted = \"keep\"\n[columns]\nnom = \"pseudonym\"\nnote = \"truncate:40\"\n");
+    ask(&["-p", "p.toml"]).fails(1, "column \"note\": original of a masked column");
+    ask(&["-c", "nom,note", "--keep", "n", "--where", "n = 2"]).ok();
+}
+
+#[test]
+fn prose_is_no_table_and_line_breaks_and_escapes_hide_nothing() {
+    let place = Place::new();
+    place.write("s.csv", "nom\nZoé Lefèvre\n");
+    for (name, text) in [
+        ("a.txt", "Le client est Lefèvre, Zoé.\nIl a payé, hier.\n"),
+        ("b.txt", "Voici.\nLe client est Lefèvre, Zoé.\n"),
+        ("c.md", "Cher Zoé\nLefèvre, bonjour\n"),
+        ("d.json", "{\n \"a\": \"Zo\\u00e9 Lef\\u00e8vre\"\n}\n"),
+    ] {
+        place.write(name, text);
+        assert_eq!(place.run(&["check", name, "--from", "s.csv", "-c", "nom"]).code, 1, "{name}");
+    }
+    place.write("e.md", "Cher Zoé\nbonjour Lefèvre\n");
+    place.run(&["check", "e.md", "--from", "s.csv", "-c", "nom"]).ok();
+}
+
+#[test]
+fn no_file_of_a_run_takes_the_place_of_another() {
+    let place = Place::new();
+    let text = "nom,n\nDurand,1\n";
+    place.write("t.csv", text);
+    let input = ["t.csv", "-c", "nom", "--force"];
+    place.run(&["inspect", "t.csv", "--write-policy", "t.csv", "--force"]).fails(2, "in place of another");
+    place
+        .run(&[&["ask"], &input[..], &["SELECT 1 AS x FROM data", "--to", "local", "--save-code", "t.csv"]].concat())
+        .fails(2, "in place");
+    for more in [["--manifest", "o.csv"], ["--report", "o.csv"]] {
+        place.run(&[&["mask"], &input[..], &["-o", "o.csv"], &more[..]].concat()).fails(2, "in place of another");
+    }
+    place
+        .run(&[&["mask"], &input[..], &["-o", "o.csv", "--manifest", "m", "--report", "m"]].concat())
+        .fails(2, "in place of another");
+    place.run(&[&["mask"], &input[..], &["-o", "o.csv", "--manifest", "t.csv"]].concat()).fails(2, "is the input");
+    place.run(&["mask", "t.csv", "-c", "nom", "-o", "o.csv", "--manifest", "m.json"]).ok();
+    place.run(&["verify", "m.json", "--input", "t.csv", "--report", "t.csv", "--force"]).fails(2, "in place of another");
+    assert_eq!(place.read("t.csv"), text.as_bytes());
+}
+
+#[test]
+fn honest_files_of_any_kind_are_verified() {
+    let place = Place::new();
+    place.write("t.ndjson", "{\"a\":\"x\",\"l\":[\"p\",\"q\"]}\n\n{\"a\":\"y\",\"l\":[]}\n");
+    place.write("t.csv", "préambule\nnom,b\nx,1\n,2\n");
+    place.write("p.toml", "version = 1\nunlisted = \"keep\"\n[columns]\nnom = { treatment = \"redact\", with = \"\" }\n");
+    let skip = ["--skip-lines", "1", "--drop-preamble"];
+    for (input, output, mask, verify) in [
+        ("t.ndjson", "o.ndjson", &["-c", "a,l[]"][..], &[][..]),
+        ("t.csv", "o.csv", &["-c", "nom", "--empty", "hash", "--skip-lines", "1", "--drop-preamble"], &skip),
+        ("t.csv", "o.csv", &["-p", "p.toml", "--skip-lines", "1", "--drop-preamble"], &skip),
+    ] {
+        place.run(&[&["mask", input, "-o", output, "--manifest", "m.json", "--force"], mask].concat()).ok();
+        let ran = place.run(&[&["verify", "m.json", "--input", input, "--output", output], verify].concat());
+        assert!(ran.code == 0 && !ran.text().contains("not to be found"), "{mask:?}: {}", ran.text());
+    }
+    place.run(&["mask", "t.ndjson", "-c", "a", "-o", "o.ndjson", "--manifest", "m.json", "--force"]).ok();
+    let masked = String::from_utf8(place.read("o.ndjson")).unwrap();
+    place.write("o.ndjson", masked.replace(&token("x"), &token("z")));
+    let ran = place.run(&["verify", "m.json", "--input", "t.ndjson", "--output", "o.ndjson"]);
+    assert!(ran.code == 1 && ran.text().contains("does not hold: column a: the pseudonyms"), "{}", ran.text());
+}
+
+#[test]
+fn a_file_without_a_header_is_inspected_without_showing_its_first_row() {
+    let place = Place::new();
+    place.write("t.csv", "Anna Petit,anna.petit@ex.fr,0699999999\nZoé Lefèvre,zoe@ex.fr,0612345678\n");
+    let ran = place.run(&["inspect", "t.csv", "--write-policy", "p.toml"]).ok();
+    let policy = String::from_utf8(place.read("p.toml")).unwrap();
+    for text in [ran.text(), ran.err, policy] {
+        assert!(!text.contains("Petit") && !text.contains("anna") && !text.contains("0699"), "{text}");
+    }
+}

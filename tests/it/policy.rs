@@ -339,3 +339,38 @@ fn dropped_columns_leave_csv_files_of_any_layout() {
     place.run(&["mask", "t.csv", "-p", "p.toml", "--keep", "a", "--ragged", "keep", "-o", "-"]).fails(2, "--ragged keep");
     place.run(&["mask", "t.csv", "-p", "p.toml", "--keep", "z", "-o", "-"]).fails(2, "no column z");
 }
+
+#[test]
+fn dictionary_entries_that_become_equal_are_written_out() {
+    use arrow_array::types::Int32Type;
+    let place = Place::new();
+    let values: Vec<Option<&str>> =
+        (0..500).map(|i| [Some("1201"), Some("1299"), None, Some("3301"), Some("4401")][i % 5]).collect();
+    let categories: arrow_array::DictionaryArray<Int32Type> = values.iter().copied().collect();
+    let numbers = Int64Array::from_iter((0..500).map(|i| Some(i % 40)));
+    let columns: [(&str, ArrayRef, bool); 2] = [("cp", Arc::new(categories), true), ("n", Arc::new(numbers), true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(place.path("t.parquet")).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    place.write("p.toml", "version = 1\n[columns]\ncp = \"truncate:2\"\nn = \"bucket:10\"\n");
+    place.run(&["mask", "t.parquet", "-p", "p.toml", "-o", "o.parquet"]).ok();
+    let masked = read(&place, "o.parquet");
+    let texts = arrow_cast::cast(masked.column(0), &DataType::Utf8).unwrap();
+    let want: Vec<Option<&str>> = values.iter().map(|v| v.map(|v| &v[..2])).collect();
+    assert_eq!(texts.as_string::<i32>().iter().collect::<Vec<_>>(), want);
+    let want: Vec<i64> = (0..500).map(|i| i % 40 / 10 * 10).collect();
+    assert_eq!(masked.column(1).as_primitive::<Int64Type>().values(), &want[..]);
+    // No entry of a dictionary comes twice, as readers of categories want it.
+    let bytes = place.read("o.parquet");
+    assert!(!bytes.windows(4).any(|w| w == b"1201"));
+}
+
+#[test]
+fn a_misspelt_column_to_keep_is_an_error_in_ndjson_too() {
+    let place = Place::new();
+    place.write("t.ndjson", "{\"a\":\"x\",\"b\":1}\n");
+    place.run(&["mask", "t.ndjson", "-c", "a", "--keep", "zz", "-o", "o.ndjson"]).fails(2, "zz");
+    place.run(&["mask", "t.ndjson", "-c", "a", "--keep", "b.x", "-o", "o.ndjson"]).fails_at(3);
+    assert_eq!(place.names(), ["t.ndjson"]);
+}

@@ -178,17 +178,20 @@ impl Counts {
     /// What the columns of a table are. `this_year` is that of the calendar.
     pub fn profiles(mut self, columns: &rows::Columns, this_year: u32) -> Vec<Profile> {
         let rows = self.rows;
-        let names = columns.names();
+        // A header that holds an identifier is a row of data: no cell of it is shown.
+        let is_data = has_identifiers(columns);
+        let names = if is_data { vec![String::new(); columns.candidates.len()] } else { columns.names() };
+        let beyond = columns.candidates.iter().position(|c| c.path.len() == 1 && c.path[0] == rows::BEYOND);
         let width = names.len();
         (0..width)
-            .filter(|i| names[*i] != rows::BEYOND || self.columns.get(*i).is_some())
+            .filter(|i| Some(*i) != beyond || self.columns.get(*i).is_some())
             .collect::<Vec<_>>()
             .into_iter()
             .map(|i| {
                 let column = self.column(i);
                 let verdict = verdict::of(&names[i], column, this_year);
                 Profile {
-                    name: columns.entry(i),
+                    name: if is_data { format!("#{}", i + 1) } else { columns.entry(i) },
                     kind: columns.types.get(i).cloned().flatten().unwrap_or_else(|| column.kind().into()),
                     values: column.cells,
                     missing: rows - column.rows,
@@ -201,6 +204,17 @@ impl Counts {
             })
             .collect()
     }
+}
+
+/// Whether the names of the columns hold identifiers of persons: then they are none, and the file has no header.
+pub fn has_identifiers(columns: &rows::Columns) -> bool {
+    let is_one = |name: &String| {
+        let mut any = false;
+        identifiers(name, |_, _| any = true);
+        identify::kinds(name, |kind| any |= kind.is_direct());
+        any
+    };
+    columns.names().iter().any(is_one)
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -484,13 +498,13 @@ fn is_boolean(text: &str) -> bool {
     text.len() <= 5 && WORDS.iter().any(|w| w.eq_ignore_ascii_case(text))
 }
 
-/// Letters as `A` and `a`, digits as `9`, white space and ASCII marks as they are, all else as `?`.
+/// Letters as `A` and `a`, digits as `9`, blanks and the marks of numbers, names and addresses as they are, all else as `?`.
 fn shape(text: &str) -> String {
     let one = |c: char| match c {
         c if c.is_numeric() => '9',
         c if c.is_uppercase() => 'A',
         c if c.is_alphabetic() => 'a',
-        c if c.is_ascii() && !c.is_control() => c,
+        ' ' | '.' | '-' | '/' | ':' | ',' | '@' | '\'' | '+' | '(' | ')' | '_' | '"' | '&' | ';' => c,
         _ => '?',
     };
     let mut chars = text.chars();

@@ -52,7 +52,12 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
         let unknown = Columns::parse(name).and_then(|columns| columns.resolve(&first, Missing::Error)).err();
         unknown.unwrap_or_else(|| Error::no_column(format!("no record has a key {name}")))
     };
-    let (mut lines, mut met, mut left) = (0, entries.iter().map(|e| e.optional).collect::<Vec<_>>(), Vec::new());
+    let (mut lines, mut left) = (0, Vec::new());
+    // The columns that stay come behind the entries: they must be there, too.
+    let stays: Vec<String> = job.rules.kept().map(Columns::names).unwrap_or_default();
+    let optional = entries.iter().map(|e| e.optional).chain(stays.iter().map(|_| false));
+    let mut met: Vec<bool> = optional.collect();
+    let name = |entry: usize| entries.get(entry).map_or_else(|| stays[entry - entries.len()].clone(), |e| e.name.clone());
     pipeline::ordered(
         job.workers,
         || blocks.next(cut, job.progress),
@@ -86,19 +91,22 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
                 column.missing += done.met[entry].saturating_sub(done.masked[entry]);
                 met[entry] |= done.met[entry] > 0;
             }
+            for stays in done.stays {
+                met[entries.len() + stays] = true;
+            }
             // Nothing is written before it is known that every name means something.
             let unmet = met.iter().position(|met| !met).filter(|_| missing == Missing::Error);
             match unmet {
                 None => write(output, &std::mem::take(&mut held)),
-                Some(entry) if held.len() > HELD => Err(not_met(&entries[entry].name).hint("--missing ignore")),
+                Some(entry) if held.len() > HELD => Err(not_met(&name(entry)).hint("--missing ignore")),
                 Some(_) => Ok(()),
             }
         },
     )?;
-    for (entry, _) in entries.iter().zip(met).filter(|(_, met)| !met) {
+    for (entry, _) in met.iter().enumerate().filter(|(_, met)| !**met) {
         match missing {
-            Missing::Error => return Err(not_met(&entry.name)),
-            Missing::Ignore => report.missing.push(entry.name.clone()),
+            Missing::Error => return Err(not_met(&name(entry))),
+            Missing::Ignore => report.missing.push(name(entry)),
         }
     }
     let named = |treatment: &str| entries.iter().filter(|e| e.treatment == treatment).map(|e| e.name.clone()).collect();
@@ -170,6 +178,8 @@ struct Done {
     /// For each entry how many values changed, and how many were there.
     masked: Vec<u64>,
     met: Vec<u64>,
+    /// Entries of the columns that stay which were there.
+    stays: Vec<usize>,
     /// The line from 0, the entry of the column list if one is at fault, and what is wrong.
     error: Option<(u64, Option<usize>, Error)>,
 }
@@ -185,6 +195,7 @@ impl Masker<'_> {
             records: 0,
             masked: vec![0; self.entries.len()],
             met: vec![0; self.entries.len()],
+            stays: Vec::new(),
             error: None,
         };
         if !block.last && block.bytes.last() != Some(&b'\n') {
@@ -209,6 +220,9 @@ impl Masker<'_> {
             done.lines += 1;
             start += line.len();
         }
+        search.stays.sort_unstable();
+        search.stays.dedup();
+        done.stays = std::mem::take(&mut search.stays);
         for entry in &search.met {
             done.met[*entry] += 1;
         }

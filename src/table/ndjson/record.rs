@@ -41,6 +41,8 @@ pub(super) struct Search<'r> {
     pub(super) buffer: Vec<u8>,
     /// Entries that a key of this name was there for, with a null too.
     pub(super) met: Vec<usize>,
+    /// Entries of the columns that stay, likewise.
+    pub(super) stays: Vec<usize>,
     /// Of the record at hand: where it stands in the block, its line, and the ids that were looked up.
     start: usize,
     line: u64,
@@ -82,6 +84,7 @@ impl<'r> Search<'r> {
             cuts: Vec::new(),
             buffer: Vec::new(),
             met: Vec::new(),
+            stays: Vec::new(),
             start: 0,
             line: 0,
             ids: Vec::new(),
@@ -160,6 +163,7 @@ impl<'r> Search<'r> {
         // Stays as a whole where nothing leaves at all, or where a path that stays ends here.
         let kept = kept.filter(|_| stays.is_empty());
         self.met.extend(ends);
+        self.stays.extend(stays);
         if kept.as_ref().is_some_and(Vec::is_empty) {
             return Ok(true);
         }

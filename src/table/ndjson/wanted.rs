@@ -33,7 +33,7 @@ impl Node {
         }
         if let Some(columns) = rules.kept() {
             let mut only = Self::default();
-            only.add_all(columns, |_| 0)?;
+            only.add_all(columns, |i| i)?;
             root.only = Some(Box::new(only));
         }
         Ok(root)

@@ -26,8 +26,8 @@ impl Kept {
             (Treatment::Bucket(step), Meaning::Decimal(scale)) => {
                 let step = 10u64.checked_pow(scale as u32).and_then(|one| one.checked_mul(*step));
                 match (step, physical) {
-                    (Some(step), Physical::Int32 | Physical::Int64) => Ok(Some(Self::Bucket(step))),
-                    _ => Err(Error::unsupported("a decimal of more than 18 digits cannot be put into buckets")),
+                    (Some(step), Physical::Int32 | Physical::Int64 | Physical::Fixed(1..=16)) => Ok(Some(Self::Bucket(step))),
+                    _ => Err(Error::unsupported("a decimal in this form cannot be put into buckets")),
                 }
             }
             (Treatment::Shift(_), Meaning::Date) => Ok(Some(Self::Shift(1))),
@@ -67,6 +67,18 @@ impl Kept {
                 let new = self.number(wide, days);
                 let new = if meaning == Meaning::Unsigned { u64::try_from(new).ok()? as i64 } else { i64::try_from(new).ok()? };
                 out.extend_from_slice(&new.to_le_bytes());
+            }
+            (Physical::Fixed(n), _) => {
+                // Big-endian, in two's complement.
+                let negative = value.first().is_some_and(|b| b & 0x80 != 0);
+                let wide = value.iter().fold(if negative { -1i128 } else { 0 }, |n, b| n << 8 | i128::from(*b));
+                let bytes = self.number(wide, days).to_be_bytes();
+                let (head, tail) = bytes.split_at(16usize.checked_sub(n)?);
+                let fill = if tail.first().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 };
+                if head.iter().any(|b| *b != fill) {
+                    return None;
+                }
+                out.extend_from_slice(tail);
             }
             _ => return None,
         }

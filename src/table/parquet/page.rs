@@ -44,6 +44,8 @@ pub(super) struct Chunk<'a> {
 pub(super) struct Dictionary {
     /// What it holds now; or what it held, where each row changes on its own.
     pub tokens: Vec<Vec<u8>>,
+    /// Whether two of its entries have become equal: readers of categories refuse that, so its pages are written without it.
+    pub unfolds: bool,
     /// For each entry its place in the order of the tokens, and for each place an entry.
     rank: Vec<u32>,
     order: Vec<u32>,
@@ -118,12 +120,19 @@ impl Chunk<'_> {
             Some(width) => Dictionary::new(tokens.plain.chunks_exact(width)),
             None => Dictionary::new(plain_slices(&tokens.plain)),
         };
+        if dictionary.unfolds {
+            return Ok((dictionary, None));
+        }
         Ok((dictionary, Some(masked)))
     }
 
     /// Bytes of a value, where the type is kept.
     fn width(&self) -> Option<usize> {
-        self.kept.map(|_| if matches!(self.physical, Physical::Int32 | Physical::Float) { 4 } else { 8 })
+        self.kept.map(|_| match self.physical {
+            Physical::Int32 | Physical::Float => 4,
+            Physical::Fixed(n) => n,
+            _ => 8,
+        })
     }
 
     /// Whether texts have to be decoded to be treated: not where the type is kept.
@@ -161,30 +170,51 @@ impl Chunk<'_> {
                 let entries = || dictionary().map(|d| &d.tokens[..]);
                 Some(self.moved(header, &parts, &plain, (row, days), entries)?)
             }
-            None if is_indices(parts.encoding) => None,
+            None if is_indices(parts.encoding) => match dictionary() {
+                Some(entries) if entries.unfolds => Some(self.unfolded(&parts, entries)?),
+                entries => {
+                    let (masked, bounds) = indices(&parts, entries)?;
+                    let kept = Masked { hashed: masked, bounds, encoding: parts.encoding, ..keep(&new_header, body) };
+                    return Ok(self.counted(kept, v2, &parts));
+                }
+            },
             // Nothing to replace, but the encoding may be one that no text has.
             None if parts.present == 0 => Some(Tokens::default()),
             None => Some(self.tokens(parts.values, parts.encoding, parts.present)?),
         };
-        let mut masked = if let Some(tokens) = tokens {
-            inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
-            if v2 {
-                inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
-            }
-            let closed = self.close(new_header, parts.levels, &tokens.plain, raw_levels)?;
-            let Tokens { masked, bounds, hashes, .. } = tokens;
-            Masked { hashed: masked, bounds, hashes, encoding: encoding::PLAIN, ..closed }
-        } else {
-            let (masked, bounds) = indices(&parts, dictionary())?;
-            Masked { hashed: masked, bounds, encoding: parts.encoding, ..keep(&new_header, body) }
-        };
+        let tokens = tokens.unwrap_or_default();
+        inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
+        if v2 {
+            inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
+        }
+        let closed = self.close(new_header, parts.levels, &tokens.plain, raw_levels)?;
+        let Tokens { masked, bounds, hashes, .. } = tokens;
+        let made = Masked { hashed: masked, bounds, hashes, encoding: encoding::PLAIN, ..closed };
+        Ok(self.counted(made, v2, &parts))
+    }
+
+    /// A page with what its parts say of it.
+    fn counted(&self, mut masked: Masked, v2: bool, parts: &Parts<'_>) -> Masked {
         masked.kind = if v2 { page_type::DATA_V2 } else { page_type::DATA };
         if self.kept.is_some() {
             masked.bounds = None;
         }
         (masked.values, masked.rows, masked.begins_row) = (parts.count, parts.rows, parts.begins_row);
         masked.nulls = parts.count - parts.present as u64;
-        Ok(masked)
+        masked
+    }
+
+    /// The values of a page of indices, each in full.
+    fn unfolded(&self, parts: &Parts<'_>, dictionary: &Dictionary) -> Result<Tokens> {
+        let values = self.present(parts, || Some(&dictionary.tokens[..]))?;
+        let masked = values.iter().filter(|v| !v.is_empty()).count() as u64;
+        let mut tokens = Tokens { masked, ..Tokens::default() };
+        if self.kept.is_some() {
+            tokens.plain = values.concat();
+        } else {
+            self.lay_out(values.iter().map(Vec::as_slice), &mut tokens);
+        }
+        Ok(tokens)
     }
 
     /// The page decompressed, levels of version 2 included, after a look at its checksum.
@@ -360,7 +390,8 @@ impl Dictionary {
         order.sort_by(|a, b| tokens[*a as usize].cmp(&tokens[*b as usize]));
         let mut rank = vec![0; tokens.len()];
         order.iter().enumerate().for_each(|(place, entry)| rank[*entry as usize] = place as u32);
-        Self { tokens, rank, order }
+        let unfolds = order.windows(2).any(|pair| tokens[pair[0] as usize] == tokens[pair[1] as usize]);
+        Self { tokens, unfolds, rank, order }
     }
 
     fn token_at(&self, rank: u32) -> Vec<u8> {

@@ -81,7 +81,11 @@ impl Chunk<'_> {
     }
 
     /// The values that are there, looked up where they are indices.
-    fn present<'d>(&self, parts: &Parts<'_>, dictionary: impl FnOnce() -> Option<&'d [Vec<u8>]>) -> Result<Vec<Vec<u8>>> {
+    pub(super) fn present<'d>(
+        &self,
+        parts: &Parts<'_>,
+        dictionary: impl FnOnce() -> Option<&'d [Vec<u8>]>,
+    ) -> Result<Vec<Vec<u8>>> {
         if parts.present == 0 {
             return Ok(Vec::new());
         }
