@@ -347,7 +347,7 @@ fn dictionary_entries_that_become_equal_are_written_out() {
     let values: Vec<Option<&str>> =
         (0..500).map(|i| [Some("1201"), Some("1299"), None, Some("3301"), Some("4401")][i % 5]).collect();
     let categories: arrow_array::DictionaryArray<Int32Type> = values.iter().copied().collect();
-    let numbers = Int64Array::from_iter((0..500).map(|i| Some(i % 40)));
+    let numbers: Int64Array = (0..500).map(|i| Some(i % 40)).collect();
     let columns: [(&str, ArrayRef, bool); 2] = [("cp", Arc::new(categories), true), ("n", Arc::new(numbers), true)];
     let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
     let mut writer = ArrowWriter::try_new(File::create(place.path("t.parquet")).unwrap(), batch.schema(), None).unwrap();
