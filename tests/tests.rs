@@ -16,6 +16,8 @@ mod it {
     mod parquet;
     mod policy;
     mod secrets;
+    #[cfg(feature = "objects")]
+    mod stores;
     mod sweep;
     mod vectors;
 }

@@ -3,9 +3,9 @@
 use polars::prelude::{DataFrame, IntoLazy, LazyFrame};
 use polars::sql::{SQLContext, sql_expr};
 
-use super::frame::{typed, unique};
+use super::frame::{gather, typed};
 use crate::error::{Error, Result};
-use crate::table::rows::{self, Looking};
+use crate::table::rows::Looking;
 use crate::table::{Format, Input};
 
 /// For each row of a table whether the condition holds; where it is unknown, as with a null, it does not.
@@ -16,51 +16,10 @@ use crate::table::{Format, Input};
 /// A table that does not read, or a condition that is none or does not fit the columns. No error quotes a cell.
 pub fn choose(sql: &str, input: Input, format: Format, looking: &Looking<'_>) -> Result<Vec<bool>> {
     let _syntax = sql_expr(sql).map_err(|e| Error::usage(format!("the condition does not read: {e}")))?;
-    let mut columns: Vec<Vec<Option<String>>> = Vec::new();
-    let mut rows = 0;
-    // Of a table whose columns are known beforehand only those are gathered that the condition may name.
-    let named = std::sync::OnceLock::new();
-    let found = rows::look(
-        input,
-        format,
-        looking,
-        |columns| {
-            let is_named = columns.names().iter().map(|name| names(sql, name)).collect::<Vec<_>>();
-            drop(named.set(is_named));
-            Ok(())
-        },
-        |some| {
-            let is_named = |c: &&rows::Cell<'_>| named.get().and_then(|n| n.get(c.column as usize)).is_none_or(|named| *named);
-            let cells =
-                |row: &[rows::Cell<'_>]| row.iter().filter(is_named).map(|c| (c.column as usize, c.text.to_owned())).collect();
-            some.iter().map(cells).collect::<Vec<Vec<(usize, String)>>>()
-        },
-        |some, _, _| {
-            for cells in some {
-                for (column, text) in cells {
-                    if columns.len() <= column {
-                        columns.resize_with(column + 1, Vec::new);
-                    }
-                    // Of a list the first element.
-                    if columns[column].len() <= rows {
-                        columns[column].resize(rows, None);
-                        columns[column].push(Some(text));
-                    }
-                }
-                rows += 1;
-            }
-            Ok(())
-        },
-    )?;
     // A decimal comma is read as such where it cannot be a delimiter.
     let delimiter = looking.options.delimiter.unwrap_or(b';');
-    columns.resize_with(found.candidates.len(), Vec::new);
-    let all = unique(found.names());
-    let mut series = Vec::new();
-    for (name, mut values) in all.into_iter().zip(columns).filter(|(name, _)| names(sql, name)) {
-        values.resize(rows, None);
-        series.push(typed(&name, &values, delimiter));
-    }
+    let (rows, columns) = gather(input, format, looking, &|name| names(sql, name))?;
+    let series: Vec<_> = columns.iter().map(|(name, values)| typed(name, values, delimiter)).collect();
     if series.is_empty() {
         return Err(Error::usage("the condition names no column of the table"));
     }

@@ -1,4 +1,4 @@
-//! A CSV as a polars frame: by the `csv` crate, with types that never change a value.
+//! A table as a polars frame: a CSV by the `csv` crate, with types that never change a value.
 //!
 //! A column is numeric only if every value reads as it is written: `007` stays text. polars' own reader would take it for 7, and its
 //! feature would pull in a network client.
@@ -8,10 +8,83 @@ use std::path::Path;
 
 use polars::prelude::{Column, DataFrame, DataType, IntoColumn, NamedFrom, Series};
 
-use crate::table::TextEncoding;
+use crate::error::Result;
+use crate::table::csv::CsvOptions;
+use crate::table::rows::{self, Looking};
+use crate::table::{Format, Input, TextEncoding};
+
+/// The names of some columns, and the values of each.
+pub(super) type Texts = Vec<(String, Vec<Option<String>>)>;
 
 /// Rows and columns of a file, or why it is no table. The reason names no value.
-pub(super) fn read(path: &Path) -> Result<DataFrame, String> {
+pub(super) fn read(path: &Path, format: Format) -> Result<DataFrame, String> {
+    if format == Format::Csv {
+        return read_csv(path);
+    }
+    let failed = |e: &dyn std::fmt::Display| format!("the table cannot be read: {e}");
+    let file = fs::File::open(path).map_err(|e| failed(&e))?;
+    let options = CsvOptions::default();
+    let looking = Looking { options: &options, workers: crate::pipeline::workers(None), progress: &|_| {} };
+    let (rows, columns) = gather(Input::File(file), format, &looking, &|_| true).map_err(|e| failed(&e))?;
+    let columns = columns.iter().map(|(name, values)| typed(name, values, b',')).collect();
+    DataFrame::new(rows, columns).map_err(|e| failed(&e))
+}
+
+/// The rows of a table and the values of its wanted columns, of lists the first elements.
+///
+/// # Errors
+/// A table that does not read.
+pub(super) fn gather(
+    input: Input,
+    format: Format,
+    looking: &Looking<'_>,
+    wanted: &(dyn Fn(&str) -> bool + Sync),
+) -> Result<(usize, Texts)> {
+    let mut columns: Vec<Vec<Option<String>>> = Vec::new();
+    let mut rows = 0;
+    // Of a table whose columns are known beforehand only those are gathered that are wanted.
+    let known = std::sync::OnceLock::new();
+    let found = rows::look(
+        input,
+        format,
+        looking,
+        |columns| {
+            let is_wanted = columns.names().iter().map(|name| wanted(name)).collect::<Vec<_>>();
+            drop(known.set(is_wanted));
+            Ok(())
+        },
+        |some| {
+            let is_wanted = |c: &&rows::Cell<'_>| known.get().and_then(|n| n.get(c.column as usize)).is_none_or(|wanted| *wanted);
+            let cells =
+                |row: &[rows::Cell<'_>]| row.iter().filter(is_wanted).map(|c| (c.column as usize, c.text.to_owned())).collect();
+            some.iter().map(cells).collect::<Vec<Vec<(usize, String)>>>()
+        },
+        |some, _, _| {
+            for cells in some {
+                for (column, text) in cells {
+                    if columns.len() <= column {
+                        columns.resize_with(column + 1, Vec::new);
+                    }
+                    if columns[column].len() <= rows {
+                        columns[column].resize(rows, None);
+                        columns[column].push(Some(text));
+                    }
+                }
+                rows += 1;
+            }
+            Ok(())
+        },
+    )?;
+    columns.resize_with(found.candidates.len(), Vec::new);
+    let named = unique(found.names()).into_iter().zip(columns).filter(|(name, _)| wanted(name));
+    let full = named.map(|(name, mut values)| {
+        values.resize(rows, None);
+        (name, values)
+    });
+    Ok((rows, full.collect()))
+}
+
+fn read_csv(path: &Path) -> Result<DataFrame, String> {
     let bytes = fs::read(path).map_err(|e| format!("the table cannot be read: {}", e.kind()))?;
     let text = decode(&bytes);
     let delimiter = delimiter(&text);
@@ -50,7 +123,7 @@ fn delimiter(text: &str) -> u8 {
 }
 
 /// Names that a frame can bear: an empty one gets its number, a second of a kind a suffix.
-pub(super) fn unique(names: Vec<String>) -> Vec<String> {
+fn unique(names: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     let mut rename = |(i, name): (usize, String)| {
         let name = if name.is_empty() { format!("column_{}", i + 1) } else { name };
@@ -124,7 +197,7 @@ mod tests {
     fn types(text: &[u8]) -> Vec<(String, DataType)> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        let frame = read(file.path()).unwrap();
+        let frame = read(file.path(), Format::Csv).unwrap();
         frame.columns().iter().map(|c| (c.name().to_string(), c.dtype().clone())).collect()
     }
 

@@ -7,6 +7,7 @@ use polars::prelude::{DataFrame, IntoLazy};
 use polars::sql::SQLContext;
 
 use super::frame;
+use crate::table::Format;
 
 /// Rows of a result that its text shows.
 const SHOWN: usize = 50;
@@ -15,8 +16,10 @@ const SHOWN: usize = 50;
 pub struct Table {
     /// As in `FROM`.
     pub names: Vec<String>,
-    /// A CSV.
+    /// Where it is.
     pub path: PathBuf,
+    /// What it is written in.
+    pub format: Format,
 }
 
 /// The result of a query.
@@ -46,7 +49,7 @@ pub fn query(tables: &[Table], sql: &str) -> Result<Answer, QueryError> {
 fn run(tables: &[Table], sql: &str) -> Result<Answer, QueryError> {
     let mut context = SQLContext::new();
     for table in tables {
-        let frame = frame::read(&table.path).map_err(QueryError)?.lazy();
+        let frame = frame::read(&table.path, table.format).map_err(QueryError)?.lazy();
         table.names.iter().for_each(|name| context.register(name, frame.clone()));
     }
     let result = context.execute(sql).and_then(polars::prelude::LazyFrame::collect);
@@ -106,7 +109,7 @@ mod tests {
     fn ask(text: &str, sql: &str) -> Result<Answer, QueryError> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        query(&[Table { names: vec!["data".into(), "clients".into()], path: file.path().into() }], sql)
+        query(&[Table { names: vec!["data".into(), "clients".into()], path: file.path().into(), format: Format::Csv }], sql)
     }
 
     #[test]

@@ -178,6 +178,18 @@ pub(super) struct AskArgs {
     /// Folder for the files that the answer makes
     #[arg(long, value_name = "DIR", help_heading = "Loan")]
     pub save_dir: Option<PathBuf>,
+    /// Ask in this container, which stays; what was put into it is deleted. Without it a fresh one is made, and deleted
+    #[arg(long, value_name = "ID", help_heading = "Loan")]
+    pub container: Option<String>,
+    /// How the table gets there: as an upload, or straight into the container
+    #[arg(long, value_enum, default_value_t, value_name = "WAY", help_heading = "Loan")]
+    pub via: Via,
+    /// Where the model finds the table: in the container, for code to read, or in the message, where it reads the rows itself
+    #[arg(long, value_enum, default_value_t, value_name = "PLACE", help_heading = "Loan")]
+    pub attach: Attach,
+    /// Have the answers stored, so that each question follows the one before with all that the model thought; deleted at the end
+    #[arg(long, help_heading = "Loan")]
+    pub chain: bool,
     /// Ask this after it, in the same container; may be repeated
     #[arg(long, value_name = "QUESTION", help_heading = "Loan")]
     pub step: Vec<String>,
@@ -192,13 +204,43 @@ pub(super) struct AskArgs {
     pub timeout: u64,
 }
 
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Via {
+    /// An object of the Files API
+    #[default]
+    Files,
+    /// A file of the container alone
+    Container,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Attach {
+    #[default]
+    Container,
+    Message,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum UploadFormat {
+    Csv,
+    AsIs,
+}
+
 /// How a table is lent.
 #[derive(Args)]
 #[command(next_help_heading = "Loan")]
 pub(super) struct LoanArgs {
-    /// Who gets it: openai, local, or the base URL of an endpoint that speaks the same API
+    /// Who gets it: openai, openai:eu (or another region), azure, local, the base URL of an endpoint that speaks the same API; `lend` also <s3://BUCKET/PREFIX>, gs://…, <az://CONTAINER>/…, <file://DIR>
     #[arg(long, default_value = "openai", value_name = "TARGET")]
     pub to: To,
+    /// What is sent: a CSV, or the table in its own format [default: csv to endpoints, as-is for NDJSON and to object stores]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub upload_format: Option<UploadFormat>,
+    #[command(flatten)]
+    pub accepts: AcceptArgs,
+    /// Bytes beyond which an upload goes in parts; for tests
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub whole: Option<u64>,
     /// Certificates in PEM that are trusted beside those of the system
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
@@ -218,6 +260,18 @@ pub(super) struct LoanArgs {
     pub evidence: EvidenceArgs,
     #[command(flatten)]
     pub state: StateArgs,
+}
+
+/// What is accepted of the other side.
+#[derive(Args)]
+#[command(next_help_heading = "Loan")]
+pub(super) struct AcceptArgs {
+    /// Lend it though the other side keeps it for longer than an hour, or does not say how long: the deletion alone ends the loan
+    #[arg(long)]
+    pub accept_expiry: bool,
+    /// Lend it to a store that keeps deleted objects, or does not say whether it does
+    #[arg(long)]
+    pub accept_versioning: bool,
 }
 
 /// What a run leaves as proof.
@@ -258,7 +312,7 @@ impl From<LangArg> for hmask::report::Lang {
 
 #[derive(Args)]
 pub(super) struct DoctorArgs {
-    /// Endpoint: openai, local, or a base URL
+    /// Who is meant: as for `lend`
     #[arg(long, default_value = "openai", value_name = "TARGET")]
     pub to: To,
     /// Certificates in PEM that are trusted beside those of the system
@@ -435,7 +489,7 @@ pub(super) struct SweepArgs {
     /// Only runs that began at least so long ago (1h, 20m)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub older_than: Option<std::time::Duration>,
-    /// Endpoint of runs whose journal does not say it: openai, or a base URL
+    /// Recipient of runs whose journal does not say it: as for `lend`
     #[arg(long, default_value = "openai", value_name = "TARGET")]
     pub to: To,
     /// Certificates in PEM that are trusted beside those of the system
@@ -453,13 +507,24 @@ fn time(text: &str) -> Result<std::time::Duration, String> {
     span.try_into().map_err(|_| "a time below zero".to_owned())
 }
 
-/// Who answers.
+/// Who gets it.
 #[derive(Clone)]
 pub(super) enum To {
     OpenAi,
+    /// `OpenAI` in one of its regions.
+    Region(&'static str),
+    /// Azure's resource at this URL, or at that of the environment.
+    Azure(Option<String>),
     Local,
     Url(String),
+    /// An object store or a folder.
+    Store(String),
 }
+
+/// Regions with a host of their own (`OpenAI`'s Python client, `_data_residency`).
+const REGIONS: [&str; 6] = ["us", "eu", "ae", "au", "in", "jp"];
+/// Schemes of stores.
+pub(super) const STORES: [&str; 4] = ["s3://", "gs://", "az://", "file://"];
 
 impl std::str::FromStr for To {
     type Err = String;
@@ -468,8 +533,26 @@ impl std::str::FromStr for To {
         match text {
             "openai" => Ok(Self::OpenAi),
             "local" => Ok(Self::Local),
-            url if url.starts_with("https://") || url.starts_with("http://") => Ok(Self::Url(url.into())),
-            _ => Err("it is none of openai, local and a URL".into()),
+            "azure" => Ok(Self::Azure(None)),
+            url if url.starts_with("https://") || url.starts_with("http://") => {
+                let host = url.split('/').nth(2).unwrap_or_default();
+                let is_azure = host.ends_with(".openai.azure.com") || host.ends_with(".services.ai.azure.com");
+                Ok(if is_azure { Self::Azure(Some(url.into())) } else { Self::Url(url.into()) })
+            }
+            store if STORES.iter().any(|scheme| store.starts_with(scheme)) => Ok(Self::Store(store.into())),
+            text => {
+                if let Some(url) = text.strip_prefix("azure:") {
+                    return Ok(Self::Azure(Some(url.into())));
+                }
+                let region = text.strip_prefix("openai:").and_then(|name| REGIONS.into_iter().find(|r| *r == name));
+                let region = region.map(Self::Region);
+                region.ok_or_else(|| {
+                    format!(
+                        "it is none of openai, openai:{}, azure, local, a URL, s3://, gs://, az:// and file://",
+                        REGIONS.join("|")
+                    )
+                })
+            }
         }
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use hmask::output::{Existing, Staged};
-use hmask::remote::asking::{Answered, Asking};
+use hmask::remote::asking::{Answered, Asking, Venue};
 use hmask::remote::openai::{ContainerOptions, Question};
 use hmask::{Error, Result};
 
-use super::args::{AskArgs, Cli};
+use super::args::{AskArgs, Attach, Cli, To, Via};
 use super::io::apart;
 use super::lending::Lending;
 use super::print::Printer;
@@ -38,7 +38,17 @@ pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode>
     if let Some(folder) = args.save_dir.as_deref().filter(|d| d.exists() && !d.is_dir()) {
         return Err(Error::usage(format!("{} is no folder", folder.display())));
     }
-    let lending = Lending::new(&args.lent, printer)?;
+    if let To::Store(url) = &args.lent.loan.to {
+        return Err(Error::usage(format!("nobody answers at {url}")).hint("hmask lend … -- COMMAND"));
+    }
+    if args.attach == Attach::Message {
+        if args.via == Via::Container || args.container.is_some() || args.save_code.is_some() || args.save_dir.is_some() {
+            return Err(Error::usage("with --attach message there is no container, and no code runs"));
+        }
+        printer.warn("the rows go to the model itself: they are in its context, and can stay in the provider's logs");
+    }
+    let mut lending = Lending::new(&args.lent, printer)?;
+    lending.upload_first = args.via == Via::Files;
     if args.lent.loan.dry_run {
         lending.dry_run();
         return Ok(ExitCode::SUCCESS);
@@ -48,15 +58,24 @@ pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode>
         model: args.model.clone(),
         instructions: args.instructions.clone().unwrap_or_else(|| INSTRUCTIONS.into()),
         before: Vec::new(),
-        stream: args.stream,
+        // A stream says early what is stored, and what has to be deleted.
+        stream: args.stream || args.chain,
+        store: args.chain,
+        previous: None,
     };
     let inputs: Vec<&Path> = args.lent.files.iter().map(PathBuf::as_path).collect();
     apart(&args.save_code.as_deref().into_iter().collect::<Vec<_>>(), &inputs)?;
     let code = args.save_code.as_deref().map(|path| stage(path, args.lent.loan.force)).transpose()?;
-    let container = ContainerOptions { memory: args.memory.clone(), domains: args.allow_domain.clone() };
-    let ended = lending.carry_out(Duration::from_secs(args.timeout), async |loan, lease, uploads| {
-        let save = args.save_dir.clone();
-        Asking { loan, question: &question, container: &container, steps: &args.step, save }.ask(lease, uploads).await
+    let options = ContainerOptions { memory: args.memory.clone(), domains: args.allow_domain.clone() };
+    let venue = match &args.container {
+        _ if args.attach == Attach::Message => Venue::Message,
+        Some(id) => Venue::Container(id.clone(), options),
+        None => Venue::Fresh(options),
+    };
+    let ended = lending.carry_out(Duration::from_secs(args.timeout), async |other, loan, lease, uploads| {
+        let Some(api) = other.api() else { return Err(Error::usage("nobody answers there")) };
+        let (save, show) = (args.save_dir.clone(), args.stream);
+        Asking { api, loan, question: &question, venue: &venue, steps: &args.step, show, save }.ask(lease, uploads).await
     })?;
     let words = |answer: &Result<Answered>| match answer {
         Ok(answered) if answered.streamed => Some(String::new()),

@@ -11,7 +11,7 @@ use hmask::{Error, Result};
 use serde_json::json;
 
 use super::args::DoctorArgs;
-use super::endpoint::{self, local};
+use super::endpoint::{self, Manner, Recipient, local};
 use super::print::Printer;
 use super::{key, plan};
 
@@ -68,8 +68,10 @@ impl Steps {
 pub(super) fn run(args: &DoctorArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let mut steps = Steps::default();
     here(args, printer, &mut steps);
-    let endpoint = match endpoint::endpoint(&args.to, args.ca_file.as_deref()) {
-        Ok(endpoint) => endpoint,
+    let endpoint = match Recipient::of(&args.to, args.ca_file.as_deref()) {
+        Ok(Recipient::Api(endpoint, azure)) => Some((*endpoint, azure)),
+        Ok(Recipient::Local) => None,
+        Ok(recipient) => return store(args, recipient, printer, steps),
         Err(error) => {
             let next = error.hints().first().cloned();
             steps.add("token", Verdict::Failed, error.to_string(), next.as_deref());
@@ -82,16 +84,47 @@ pub(super) fn run(args: &DoctorArgs, printer: &Arc<Printer>) -> Result<ExitCode>
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
     runtime.block_on(async {
-        let Some(endpoint) = endpoint else {
+        let Some((endpoint, azure)) = endpoint else {
             let folder = local::folder(printer.task());
             let sandbox = local::start(&folder).await?;
             let endpoint = local::endpoint(&sandbox)?;
-            let done = there(args, endpoint, printer, &mut steps).await;
+            let done = there(args, endpoint, false, printer, &mut steps).await;
             local::stop(sandbox).await;
             return done;
         };
-        there(args, endpoint, printer, &mut steps).await
+        there(args, endpoint, azure, printer, &mut steps).await
     })?;
+    finish(args, &steps)
+}
+
+/// An object store or a folder: whether it can be listed, and whether what is deleted there is gone.
+fn store(args: &DoctorArgs, recipient: Recipient, printer: &Arc<Printer>, mut steps: Steps) -> Result<ExitCode> {
+    const PATIENCE: Duration = Duration::from_mins(1);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
+    runtime.block_on(async {
+        let manner = Manner { accept_versioning: false, ..Manner::plain(PATIENCE) };
+        let other = match recipient.connect(&manner, printer).await {
+            Ok(other) => other,
+            Err(error) => return steps.add("settings", Verdict::Failed, error.to_string(), None),
+        };
+        steps.add("settings", Verdict::Ok, format!("they name {}", other.target().place()), None);
+        match other.target().named(printer.task(), &[]).await {
+            Ok(_) => steps.add("list", Verdict::Ok, "it can be listed", None),
+            Err(error) => {
+                let next = "are the credentials set, and the server's name and port right?";
+                steps.add("list", Verdict::Failed, error.to_string(), Some(next));
+            }
+        }
+        match other.target().prepare().await {
+            Ok(None) => steps.add("deletion", Verdict::Ok, "what is deleted is gone", None),
+            Ok(Some(what)) => steps.add("deletion", Verdict::Note, what, None),
+            Err(error) => {
+                let next = error.hints().first().cloned();
+                steps.add("deletion", Verdict::Failed, error.to_string(), next.as_deref());
+            }
+        }
+    });
     finish(args, &steps)
 }
 
@@ -113,7 +146,7 @@ fn here(args: &DoctorArgs, printer: &Printer, steps: &mut Steps) {
 }
 
 /// From the name of the endpoint to what it does.
-async fn there(args: &DoctorArgs, endpoint: Endpoint, printer: &Arc<Printer>, steps: &mut Steps) -> Result<()> {
+async fn there(args: &DoctorArgs, endpoint: Endpoint, azure: bool, printer: &Arc<Printer>, steps: &mut Steps) -> Result<()> {
     let host = endpoint.host();
     let is_https = host.starts_with("https://");
     let name = host.split_once("://").map_or(host.as_str(), |(_, rest)| rest).to_owned();
@@ -152,8 +185,7 @@ async fn there(args: &DoctorArgs, endpoint: Endpoint, printer: &Arc<Printer>, st
             None => steps.add("tcp", Verdict::Unknown, "not reached", None),
         }
     }
-    let log = printer.clone();
-    let client = Client::new(endpoint, move |exchange| log.exchange(exchange))?;
+    let client = Client::new(endpoint, endpoint::log(printer))?;
     if steps.failed("dns") || steps.failed("tcp") {
         for name in ["tls", "clock", "authentication", "project", "model", "files", "containers", "quota"] {
             steps.add(name, Verdict::Unknown, "not reached", None);
@@ -162,6 +194,14 @@ async fn there(args: &DoctorArgs, endpoint: Endpoint, printer: &Arc<Printer>, st
     }
     let model = client.probe(&format!("models/{}", args.model)).await;
     answers(&model, is_https, args, steps);
+    if azure {
+        steps.add(
+            "expiry",
+            Verdict::Note,
+            "Azure documents 14 days as the least",
+            Some("--accept-expiry relies on the deletion alone"),
+        );
+    }
     for (name, path) in [("files", "files?limit=1"), ("containers", "containers?limit=1")] {
         if model.is_err() || steps.failed("authentication") {
             steps.add(name, Verdict::Unknown, "not reached", None);

@@ -3,20 +3,20 @@
 use std::process::ExitCode;
 
 use hmask::remote::loan::Outcome;
-use hmask::remote::openai::{EXPIRY, OpenAi};
+use hmask::remote::target::EXPIRY;
 use hmask::remote::thing::file_name;
 use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, unicode};
 use hmask::{Error, ErrorKind, Result};
 
+use super::endpoint::Other;
 use super::evidence::Evidence;
-use super::key::TOKEN_VARIABLE;
 use super::lending::{Lending, Masked};
 
 /// A loan that is over, one way or another.
 pub(super) struct Ended<'a, T> {
     pub lending: Lending<'a>,
     pub outcome: Outcome<T>,
-    pub api: OpenAi,
+    pub other: Other,
 }
 
 impl<T> Ended<'_, T> {
@@ -92,8 +92,8 @@ impl<T> Ended<'_, T> {
             purpose: purpose.clone(),
             gate: Some(cleared.checked().facts()),
             loan: Some(LoanFacts {
-                recipient: self.api.host(),
-                remote_name: file_name(task, number),
+                recipient: self.other.target().place(),
+                remote_name: file_name(task, number, cleared.ending()),
                 expiry_asked: EXPIRY,
                 expiry_granted: *granted,
                 answered: answer.is_ok(),
@@ -109,11 +109,9 @@ impl<T> Ended<'_, T> {
         let returned = &self.outcome.returned;
         let mut what: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
         what.extend(returned.unknown.as_ref().map(|why| format!("perhaps something named hmask-{task} ({why})")));
-        let error = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.api.host(), what.join(", "))));
+        let error =
+            Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.other.target().place(), what.join(", "))));
         let error = error.hint("hmask sweep");
-        returned.left.iter().fold(error, |error, (thing, _)| {
-            let url = self.api.url(&thing.path());
-            error.hint(format!("curl -X DELETE -H \"Authorization: Bearer ${TOKEN_VARIABLE}\" {url}"))
-        })
+        returned.left.iter().fold(error, |error, (thing, _)| error.hint(self.other.target().by_hand(thing)))
     }
 }

@@ -1,37 +1,190 @@
-//! Who gets what is lent: the endpoint that arguments and environment name, or the embedded one.
+//! Who gets what is lent: what arguments and environment name.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hmask::remote::client::{Client, Endpoint, Exchange};
-use hmask::remote::openai::OpenAi;
+use hmask::remote::client::{Client, Endpoint, Exchange, Log};
+use hmask::remote::folder::Folder;
+use hmask::remote::openai::{self, OpenAi, Terms};
+use hmask::remote::target::Target;
 use hmask::{Error, ErrorKind, Result};
 
 use super::args::To;
 use super::environ;
-use super::key::TOKEN_VARIABLE;
+use super::key::{AZURE_TOKEN_VARIABLE, TOKEN_VARIABLE};
 use super::print::Printer;
 
 /// The variable that names the endpoint, and the endpoint without it.
 pub(super) const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
 const BASE_URL: &str = "https://api.openai.com/v1";
+/// The variable that names Azure's resource.
+const AZURE_VARIABLE: &str = "AZURE_OPENAI_ENDPOINT";
 /// Variables whose values go along as headers, where they are set.
 const HEADERS: [(&str, &str); 2] = [("OPENAI_ORG_ID", "openai-organization"), ("OPENAI_PROJECT_ID", "openai-project")];
+/// What journals put before the URL of Azure's resource.
+const AZURE: &str = "azure:";
+/// What a journal says of a run whose endpoint ended with it.
+pub(super) const LOCAL: &str = "local";
+/// Bytes that a disk may be asked to take.
+const ANY_SIZE: u64 = u64::MAX;
 
-/// The endpoint that is meant; none for the embedded one.
-///
-/// # Errors
-/// No access token, or a URL that is none.
-pub(super) fn endpoint(to: &To, ca_file: Option<&Path>) -> Result<Option<Endpoint>> {
-    let endpoint = match to {
-        To::Local => return Ok(None),
-        To::OpenAi => openai(None)?,
-        To::Url(url) => openai(Some(url))?,
+/// Somebody to lend to, of whom nothing has been asked yet.
+pub(super) enum Recipient {
+    /// An endpoint that speaks `OpenAI`'s API; whether it is Azure's.
+    Api(Box<Endpoint>, bool),
+    /// The embedded endpoint.
+    Local,
+    Folder(Folder),
+    /// An object store, and certificates that are trusted.
+    Store(String, Option<Vec<u8>>),
+}
+
+/// How somebody is to be lent to.
+pub(super) struct Manner {
+    /// How long an answer may take.
+    pub patience: Duration,
+    pub accept_expiry: bool,
+    #[cfg_attr(not(feature = "objects"), expect(dead_code, reason = "no object store to ask"))]
+    pub accept_versioning: bool,
+    /// Bytes beyond which an upload goes in parts, where that is not the usual number.
+    pub whole: Option<u64>,
+}
+
+impl Manner {
+    /// That of a sweep or a look, which lends nothing.
+    pub(super) fn plain(patience: Duration) -> Self {
+        Self { patience, accept_expiry: false, accept_versioning: true, whole: None }
+    }
+}
+
+/// Somebody to lend to, and how to speak with them.
+pub(super) enum Other {
+    Api(Box<OpenAi>),
+    Store(Box<dyn Target>),
+}
+
+impl Other {
+    pub(super) fn target(&self) -> &dyn Target {
+        match self {
+            Self::Api(api) => &**api,
+            Self::Store(store) => &**store,
+        }
+    }
+
+    /// The API, if that is what is spoken there.
+    pub(super) fn api(&self) -> Option<&OpenAi> {
+        match self {
+            Self::Api(api) => Some(api),
+            Self::Store(_) => None,
+        }
+    }
+}
+
+impl Recipient {
+    /// Who is meant.
+    ///
+    /// # Errors
+    /// No access token, or a URL that is none.
+    pub(super) fn of(to: &To, ca_file: Option<&Path>) -> Result<Self> {
+        let read = |file: &Path| std::fs::read(file).map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())));
+        let (endpoint, azure) = match to {
+            To::Local => return Ok(Self::Local),
+            To::Store(url) if url.starts_with("file://") => return Folder::new(url).map(Self::Folder),
+            To::Store(url) => return Ok(Self::Store(url.clone(), ca_file.map(read).transpose()?)),
+            To::OpenAi => (openai(None)?, false),
+            To::Region(region) => (openai(Some(&format!("https://{region}.api.openai.com/v1")))?, false),
+            To::Url(url) => (openai(Some(url))?, false),
+            To::Azure(url) => (azure(url.as_deref())?, true),
+        };
+        let Some(file) = ca_file else { return Ok(Self::Api(Box::new(endpoint), azure)) };
+        let endpoint = endpoint.trusting(&read(file)?).map_err(|e| e.in_file(file))?;
+        Ok(Self::Api(Box::new(endpoint), azure))
+    }
+
+    /// Who it is that a journal names.
+    ///
+    /// # Errors
+    /// As [`Recipient::of`].
+    pub(super) fn of_journal(name: &str, ca_file: Option<&Path>) -> Result<Self> {
+        if name == LOCAL {
+            return Ok(Self::Local);
+        }
+        let to: To =
+            name.parse().map_err(|_| Error::malformed(format!("a journal names {name:?}, which this hmask does not know")))?;
+        Self::of(&to, ca_file)
+    }
+
+    /// As the journal names it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Api(endpoint, false) => endpoint.base_url(),
+            Self::Api(endpoint, true) => format!("{AZURE}{}", endpoint.base_url()),
+            Self::Local => LOCAL.into(),
+            Self::Folder(folder) => folder.place(),
+            Self::Store(url, _) => url.clone(),
+        }
+    }
+
+    /// As messages and a policy name it: scheme, host and port, or scheme and bucket.
+    pub(super) fn host(&self) -> String {
+        match self {
+            Self::Api(endpoint, _) => endpoint.host(),
+            Self::Local => "the embedded endpoint".into(),
+            Self::Folder(folder) => folder.place(),
+            Self::Store(url, _) => url.split('/').take(3).collect::<Vec<_>>().join("/"),
+        }
+    }
+
+    /// Whether what is lent is for a program that reads CSV and little else.
+    pub(super) fn reads_csv(&self) -> bool {
+        matches!(self, Self::Api(..) | Self::Local)
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn max_bytes(&self) -> u64 {
+        match self {
+            Self::Api(..) | Self::Local => openai::MAX_BYTES,
+            Self::Folder(_) => ANY_SIZE,
+            #[cfg(feature = "objects")]
+            Self::Store(..) => hmask::remote::objects::MAX_BYTES,
+            #[cfg(not(feature = "objects"))]
+            Self::Store(..) => ANY_SIZE,
+        }
+    }
+
+    /// Somebody to speak with. The embedded endpoint has to be started first.
+    ///
+    /// # Errors
+    /// Settings that name nobody, or a system without certificates.
+    pub(super) async fn connect(self, manner: &Manner, printer: &Arc<Printer>) -> Result<Other> {
+        match self {
+            Self::Api(endpoint, azure) => api(*endpoint, azure, manner, printer).map(Box::new).map(Other::Api),
+            Self::Local => Err(Error::usage("the embedded endpoint is over")),
+            Self::Folder(folder) => Ok(Other::Store(Box::new(folder))),
+            Self::Store(url, certificates) => store(&url, certificates, manner, printer).await,
+        }
+    }
+}
+
+/// An object store, in builds that have them.
+#[cfg(feature = "objects")]
+async fn store(url: &str, certificates: Option<Vec<u8>>, manner: &Manner, printer: &Arc<Printer>) -> Result<Other> {
+    use hmask::remote::objects::{Objects, Options};
+    use hmask::remote::target::EXPIRY;
+    let options = Options {
+        settings: environ::named(&["AWS_", "AZURE_", "GOOGLE_"]),
+        certificates,
+        accept_versioning: manner.accept_versioning,
+        life: Duration::from_secs(EXPIRY),
     };
-    let Some(file) = ca_file else { return Ok(Some(endpoint)) };
-    let pem = std::fs::read(file).map_err(|e| Error::usage(format!("cannot read {}: {e}", file.display())))?;
-    endpoint.trusting(&pem).map(Some).map_err(|e| e.in_file(file))
+    Ok(Other::Store(Box::new(Objects::connect(url, options, log(printer)).await?)))
+}
+
+#[cfg(not(feature = "objects"))]
+#[expect(clippy::unused_async, reason = "the same calls as in builds that have them")]
+async fn store(_: &str, _: Option<Vec<u8>>, _: &Manner, _: &Arc<Printer>) -> Result<Other> {
+    Err(Error::usage("this build knows no object stores (feature objects)"))
 }
 
 /// The endpoint that the environment names, with its token.
@@ -50,10 +203,33 @@ pub(super) fn openai(url: Option<&str>) -> Result<Endpoint> {
     Ok(endpoint)
 }
 
+/// Azure's resource, by its version 1 API (Microsoft, "Azure `OpenAI` v1 API").
+fn azure(url: Option<&str>) -> Result<Endpoint> {
+    let named = std::env::var(AZURE_VARIABLE).ok().filter(|u| !u.is_empty());
+    let url = url.map(str::to_owned).or(named).ok_or_else(|| {
+        Error::usage(format!("no resource: {AZURE_VARIABLE} is not set")).hint("--to https://NAME.openai.azure.com")
+    })?;
+    let url = if url.contains("/v1") { url } else { format!("{}/openai/v1/", url.trim_end_matches('/')) };
+    let token = environ::secret_text(AZURE_TOKEN_VARIABLE).ok_or_else(|| {
+        let error = Error::new(ErrorKind::Key(format!("no access key: {AZURE_TOKEN_VARIABLE} is not set")));
+        error.hint(format!("export {AZURE_TOKEN_VARIABLE}=…"))
+    })?;
+    let header = "api-key".parse().map_err(|_| Error::usage("no header name"))?;
+    Endpoint::new(&url, token).map(|endpoint| endpoint.token_in(header))
+}
+
 /// The API behind an endpoint, with each request logged.
-pub(super) fn api(endpoint: Endpoint, patience: Duration, printer: &Arc<Printer>) -> Result<OpenAi> {
-    let logger = printer.clone();
-    Ok(OpenAi::new(Client::new(endpoint, move |e: &Exchange| logger.exchange(e))?, patience))
+pub(super) fn api(endpoint: Endpoint, azure: bool, manner: &Manner, printer: &Arc<Printer>) -> Result<OpenAi> {
+    let mut terms = Terms::new(manner.patience);
+    (terms.azure, terms.accept_expiry) = (azure, manner.accept_expiry);
+    terms.whole = manner.whole.unwrap_or(terms.whole);
+    Ok(OpenAi::new(Client::new(endpoint, log(printer))?, terms))
+}
+
+/// Logs each request.
+pub(super) fn log(printer: &Arc<Printer>) -> Log {
+    let printer = printer.clone();
+    Arc::new(move |e: &Exchange| printer.exchange(e))
 }
 
 /// The embedded endpoint, in builds that have it.

@@ -40,6 +40,18 @@ pub(super) fn secret_text(name: &str) -> Option<Zeroizing<String>> {
     secret(name).and_then(|bytes| std::str::from_utf8(&bytes).ok().map(|text| Zeroizing::new(text.to_owned())))
 }
 
+/// All variables whose names begin so, with what was taken of them.
+#[cfg(feature = "objects")]
+pub(super) fn named(prefixes: &[&str]) -> Vec<(String, String)> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let wanted = names.filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    let value = |name: &String| {
+        let secret = TAKEN.get().and_then(|taken| taken.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned());
+        secret.map_or_else(|| std::env::var(name).ok(), |bytes| String::from_utf8(bytes.to_vec()).ok())
+    };
+    wanted.filter_map(|name| value(&name).map(|value| (name, value))).collect()
+}
+
 /// Forgets what was taken: it is not needed any more.
 pub(super) fn forget(name: &str) {
     if let Some(taken) = TAKEN.get() {

@@ -20,6 +20,20 @@ pub(super) const KEY_VARIABLE: &str = "HMASK_KEY";
 pub(super) const KEY_FILE_VARIABLE: &str = "HMASK_KEY_FILE";
 /// The variable that holds the access token of the endpoint.
 pub(super) const TOKEN_VARIABLE: &str = "OPENAI_API_KEY";
+/// The variable that holds the access key of Azure's resource.
+pub(super) const AZURE_TOKEN_VARIABLE: &str = "AZURE_OPENAI_API_KEY";
+/// Variables that hold what lets one into an object store.
+pub(super) const STORE_SECRETS: [&str; 9] = [
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_SAS_KEY",
+    "AZURE_STORAGE_CLIENT_SECRET",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_TOKEN",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+];
 /// Bytes of a generated key before they are written as hex digits.
 const GENERATED: usize = 32;
 

@@ -6,7 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hmask::remote::openai::{EXPIRY, FileObject};
+use hmask::remote::target::{EXPIRY, Upload};
 use hmask::remote::thing::file_name;
 use hmask::{Error, Result};
 use serde_json::json;
@@ -41,22 +41,32 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let task = printer.task();
-    let ended = lending.carry_out(PATIENCE, async |loan, _, uploads| {
+    let ended = lending.carry_out(PATIENCE, async |other, loan, _, uploads| {
         let [upload, ..] = uploads else { return Err(Error::remote("nothing was lent")) };
         let ids: Vec<&str> = uploads.iter().map(|u| u.id.as_str()).collect();
-        let base_url = loan.api.client().base_url();
+        let base_url = other.api().map_or_else(|| other.target().place(), |api| api.client().base_url());
+        let ending = |number: usize| loan.cleared.get(number).map_or("csv", |c| c.ending());
+        let names: Vec<String> = (0..uploads.len()).map(|n| file_name(task, n, ending(n))).collect();
         let mut facts = vec![
             ("HMASK_FILE_ID", upload.id.clone()),
             ("HMASK_FILE_IDS", ids.join(",")),
-            ("HMASK_FILE_NAME", file_name(task, 0)),
+            ("HMASK_FILE_NAME", names[0].clone()),
             ("HMASK_FILE_EXPIRES_AT", upload.expires_at.map(|s| s.to_string()).unwrap_or_default()),
             ("HMASK_BASE_URL", base_url.clone()),
         ];
+        // Whoever has one of these reads the table, until it expires: it goes to the command, and into no log.
+        let urls: Vec<&str> = uploads.iter().filter_map(|u| u.url.as_deref()).collect();
+        if let [first, ..] = urls[..] {
+            facts.extend([("HMASK_FILE_URL", first.to_owned()), ("HMASK_FILE_URLS", urls.join("\n"))]);
+        }
         if let Some(time) = args.hold {
-            return hold(time, uploads, task, &base_url).await.map(|()| ExitCode::SUCCESS);
+            return hold(time, uploads, &names, &base_url).await.map(|()| ExitCode::SUCCESS);
         }
         if args.pass_token {
-            facts.extend([(TOKEN_VARIABLE, loan.api.client().token().to_owned()), (BASE_URL_VARIABLE, base_url)]);
+            let Some(api) = other.api() else {
+                return Err(Error::usage("there is no access token to pass on; the signed address is all that a reader needs"));
+            };
+            facts.extend([(TOKEN_VARIABLE, api.client().token().to_owned()), (BASE_URL_VARIABLE, base_url)]);
         }
         command(args, &facts).await
     })?;
@@ -64,11 +74,13 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
 }
 
 /// Says what is lent, and waits for Enter, a signal, or the time.
-async fn hold(time: Duration, uploads: &[FileObject], task: &str, base_url: &str) -> Result<()> {
+async fn hold(time: Duration, uploads: &[Upload], names: &[String], base_url: &str) -> Result<()> {
     let mut stdout = std::io::stdout();
-    for (number, upload) in uploads.iter().enumerate() {
-        let name = file_name(task, number);
-        let line = json!({"file_id": upload.id, "name": name, "expires_at": upload.expires_at, "base_url": base_url});
+    for (upload, name) in uploads.iter().zip(names) {
+        let mut line = json!({"file_id": upload.id, "name": name, "expires_at": upload.expires_at, "base_url": base_url});
+        if let Some(url) = &upload.url {
+            line["url"] = json!(url);
+        }
         writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|e| Error::io("cannot write", e))?;
     }
     let enter = async {
@@ -106,7 +118,9 @@ async fn command(args: &LendArgs, facts: &[(&str, String)]) -> Result<ExitCode> 
 
 /// Variables that the command must not see.
 fn secrets(args: &LendArgs) -> Vec<OsString> {
-    let mut names: Vec<OsString> = [key::KEY_VARIABLE, key::KEY_FILE_VARIABLE, TOKEN_VARIABLE].map(Into::into).into();
+    let mut names: Vec<OsString> =
+        [key::KEY_VARIABLE, key::KEY_FILE_VARIABLE, TOKEN_VARIABLE, key::AZURE_TOKEN_VARIABLE].map(Into::into).into();
+    names.extend(key::STORE_SECRETS.map(Into::into));
     names.extend(args.lent.key.key_env.as_ref().map(Into::into));
     names
 }

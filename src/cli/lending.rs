@@ -9,27 +9,26 @@ use hmask::gate::originals::Originals;
 use hmask::gate::{Cleared, Outgoing};
 use hmask::mask::{Treatment, Witness};
 use hmask::policy::Policy;
-use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{Journal, Run};
 use hmask::remote::lease::Lease;
 use hmask::remote::loan::{Event, Loan, Outcome};
-use hmask::remote::openai::{EXPIRY, FileObject, OpenAi};
+use hmask::remote::target::{EXPIRY, Upload};
 use hmask::remote::thing::file_name;
 use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
 use hmask::table::compress::Compression;
 use hmask::table::{Format, Input, TableReport, TextLayout, export};
 use hmask::{Columns, Error, ErrorKind, Result};
 
-use super::args::{LentArgs, LoanArgs};
+use super::args::{LentArgs, LoanArgs, UploadFormat};
 use super::ended::Ended;
-use super::endpoint::{self, local};
+use super::endpoint::{self, Manner, Other, Recipient, local};
 use super::evidence::{Distinct, Evidence};
 use super::io::Source;
 use super::mask::{changes, say};
 use super::plan::Plan;
 use super::print::Printer;
 use super::process;
-use super::sweep::{self, LOCAL};
+use super::sweep;
 
 /// The table as it is sent, and what is known of it.
 pub(super) struct Masked {
@@ -50,7 +49,10 @@ pub(super) struct Masked {
 /// A loan that is about to be made: whatever can be wrong with the call is found, and nothing is sent.
 pub(super) struct Lending<'a> {
     args: &'a LoanArgs,
-    endpoint: Option<Endpoint>,
+    /// None once it is lent to.
+    recipient: Option<Recipient>,
+    /// Whether the tables are uploaded before they are used.
+    pub upload_first: bool,
     /// One for each table.
     pub evidence: Vec<Evidence>,
     pub masked: Vec<Masked>,
@@ -66,12 +68,17 @@ impl<'a> Lending<'a> {
     /// Whatever is wrong with the call or the table.
     pub(super) fn new(table: &'a LentArgs, printer: &'a Arc<Printer>) -> Result<Self> {
         let (started, args) = (jiff::Timestamp::now(), &table.loan);
-        if table.table.reading.has_own_dialect() {
+        let recipient = Recipient::of(&args.to, args.ca_file.as_deref())?;
+        if let Some(id) = table.files.iter().filter_map(|f| f.to_str()).find(|f| is_id(f)) {
+            return Err(Error::usage(format!(
+                "{id} is the id of a file that is there already, and hmask lends only what it has masked"
+            )));
+        }
+        if recipient.reads_csv() && table.table.reading.has_own_dialect() {
             return Err(Error::usage(
                 "the recipient reads a CSV with a header and double quotes: no --no-header, --quote, --escape, --comment",
             ));
         }
-        let endpoint = endpoint::endpoint(&args.to, args.ca_file.as_deref())?;
         let state = sweep::state_folder(&args.state)?;
         let default = state.join("manifests").join(format!("{}.json", printer.task()));
         let default = Some(default).filter(|_| !args.dry_run);
@@ -81,17 +88,17 @@ impl<'a> Lending<'a> {
         };
         let evidence = table.files.iter().enumerate().map(stage).collect::<Result<_>>()?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
-        let masked = mask(table, accepted, endpoint.as_ref(), printer)?;
-        Ok(Self { args, endpoint, evidence, masked, state, started, printer })
+        let masked = mask(table, accepted, &recipient, printer)?;
+        Ok(Self { args, recipient: Some(recipient), upload_first: true, evidence, masked, state, started, printer })
     }
 
     /// Says what would be sent.
     pub(super) fn dry_run(&self) {
-        let to = self.endpoint.as_ref().map_or_else(|| "the embedded endpoint".into(), Endpoint::host);
+        let to = self.recipient.as_ref().map(Recipient::host).unwrap_or_default();
         for (number, Masked { cleared, report, changes, .. }) in self.masked.iter().enumerate() {
             self.printer.info(&format!(
                 "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}, to expire after {EXPIRY} s; nothing was sent",
-                file_name(self.printer.task(), number),
+                file_name(self.printer.task(), number, cleared.ending()),
                 report.rows,
                 cleared.bytes(),
                 cleared.sha256(),
@@ -106,67 +113,85 @@ impl<'a> Lending<'a> {
     pub(super) fn carry_out<T>(
         mut self,
         patience: Duration,
-        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &[FileObject]) -> Result<T>,
+        use_it: impl AsyncFnOnce(&Other, &Loan<'_>, &mut Lease<'_>, &[Upload]) -> Result<T>,
     ) -> Result<Ended<'a, T>> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
         let lent = runtime.block_on(self.lend(patience, use_it));
         // A query or a look-up of a name that is still at work must not hold up what is to be said.
         runtime.shutdown_background();
-        let (outcome, api) = lent?;
-        Ok(Ended { lending: self, outcome, api })
+        let (outcome, other) = lent?;
+        Ok(Ended { lending: self, outcome, other })
     }
 
-    /// The API of the endpoint, which is started if it is the embedded one.
-    async fn begin(&mut self, journal: &mut Journal, patience: Duration) -> Result<(OpenAi, Option<local::Sandbox>)> {
-        if let Some(endpoint) = self.endpoint.take() {
-            return Ok((endpoint::api(endpoint, patience, self.printer)?, None));
+    /// The other side; the embedded endpoint is started.
+    async fn begin(&mut self, journal: &mut Option<Journal>, patience: Duration) -> Result<(Other, Option<local::Sandbox>)> {
+        let manner = Manner {
+            patience,
+            accept_expiry: self.args.accepts.accept_expiry,
+            accept_versioning: self.args.accepts.accept_versioning,
+            whole: self.args.whole,
+        };
+        let recipient = self.recipient.take().ok_or_else(|| Error::usage("this was lent already"))?;
+        let name = recipient.name();
+        let begin = |account: &str| {
+            let (task, host, pid) = (self.printer.task(), process::host(), std::process::id());
+            let run = Run::new(task, account, &name, &host, pid, sweep::now());
+            Journal::create(&self.state, run, sweep::now, process::step())
+        };
+        if !matches!(recipient, Recipient::Local) {
+            let other = recipient.connect(&manner, self.printer).await?;
+            *journal = Some(begin(&other.target().account(self.printer.task()))?);
+            return Ok((other, None));
         }
         let folder = local::folder(self.printer.task());
-        journal.folder(&folder)?;
+        journal.insert(begin("")?).folder(&folder)?;
         let sandbox = local::start(&folder).await?;
-        Ok((endpoint::api(local::endpoint(&sandbox)?, patience, self.printer)?, Some(sandbox)))
+        let api = endpoint::api(local::endpoint(&sandbox)?, false, &manner, self.printer)?;
+        Ok((Other::Api(Box::new(api)), Some(sandbox)))
     }
 
     async fn lend<T>(
         &mut self,
         patience: Duration,
-        use_it: impl AsyncFnOnce(&Loan<'_>, &mut Lease<'_>, &[FileObject]) -> Result<T>,
-    ) -> Result<(Outcome<T>, OpenAi)> {
+        use_it: impl AsyncFnOnce(&Other, &Loan<'_>, &mut Lease<'_>, &[Upload]) -> Result<T>,
+    ) -> Result<(Outcome<T>, Other)> {
         let printer = self.printer;
-        let base_url = self.endpoint.as_ref().map_or_else(|| LOCAL.to_owned(), Endpoint::base_url);
-        let mut journal =
-            Journal::create(&self.state, run(printer.task(), self.endpoint.as_ref(), &base_url), sweep::now, process::step())?;
+        let name = self.recipient.as_ref().map(Recipient::name).unwrap_or_default();
+        let mut journal = None;
         let begun = self.begin(&mut journal, patience).await;
-        let (api, local) = match begun {
-            Ok(begun) => begun,
+        let (other, local, journal) = match (begun, journal) {
+            (Ok((other, local)), Some(journal)) => (other, local, journal),
             // Nothing has been sent: there is nothing to sweep.
-            Err(error) => return journal.close().and(Err(error)),
+            (Err(error), Some(journal)) => return journal.close().and(Err(error)),
+            (begun, None) => return Err(begun.err().unwrap_or_else(|| Error::usage("there is no journal"))),
         };
-        sweep::own(&self.state, &base_url, &api, printer).await;
+        sweep::own(&self.state, &name, &other, printer).await;
         let cleared: Vec<&Cleared> = self.masked.iter().map(|m| &m.cleared).collect();
         // What is over there at this moment, for the case that the user does not want to wait.
         let live = Mutex::new(Vec::new());
         let note = |thing: String| live.lock().unwrap_or_else(PoisonError::into_inner).push(thing);
         let tell = |event: Event<'_>| {
             match &event {
-                Event::Lent(file) => note(format!("upload {}", file.id)),
+                Event::Lent(file) => note(file.thing.to_string()),
                 Event::Container(id) => note(format!("container {id}")),
                 _ => {}
             }
             describe(&event, printer);
         };
         let loan = Loan {
-            api: &api,
+            target: other.target(),
             cleared: &cleared,
+            upload_first: self.upload_first,
+            accept_expiry: self.args.accepts.accept_expiry,
             task: printer.task(),
             patience: Duration::from_secs(self.args.delete_for),
             tell: &tell,
         };
         let signals = process::start_lending();
         let interrupted = signalled(signals.clone(), 1, || printer.warn("interrupted; deleting what was lent"));
-        let used =
-            loan.run(journal, interrupted, async |lease: &mut Lease<'_>, files: &[FileObject]| use_it(&loan, lease, files).await);
+        let used = loan
+            .run(journal, interrupted, async |lease: &mut Lease<'_>, files: &[Upload]| use_it(&other, &loan, lease, files).await);
         let mut outcome = tokio::select! {
             outcome = used => outcome,
             () = signalled(signals, 2, || {}) => {
@@ -183,20 +208,21 @@ impl<'a> Lending<'a> {
             local::stop(local).await;
         }
         outcome.returned.close();
-        Ok((outcome, api))
+        Ok((outcome, other))
     }
 }
 
-/// This run, for its journal.
-fn run(task: &str, endpoint: Option<&Endpoint>, base_url: &str) -> Run {
-    let account = endpoint.map(|e| e.account(task)).unwrap_or_default();
-    Run::new(task, &account, base_url, &process::host(), std::process::id(), sweep::now())
+/// Whether a name is that of something that the service holds.
+fn is_id(name: &str) -> bool {
+    let id = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+    ["cfile_", "file-"].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(id)) && !Path::new(name).exists()
 }
 
 /// A table that is masked, and not looked through yet.
 struct Made {
     name: PathBuf,
     file: File,
+    format: Format,
     layout: TextLayout,
     report: TableReport,
     columns: Vec<ColumnFacts>,
@@ -205,14 +231,14 @@ struct Made {
 
 /// Masks the tables into files without a name: nothing is left of them, however this process ends. Then looks through all of them for
 /// originals of any.
-fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>, printer: &Printer) -> Result<Vec<Masked>> {
+fn mask(args: &LentArgs, accepted: Option<Columns>, recipient: &Recipient, printer: &Printer) -> Result<Vec<Masked>> {
     let originals = Arc::new(Originals::default());
     let witness = originals.clone();
     let first = args.files.first().map_or(Path::new("-"), PathBuf::as_path);
     let mut plan = Plan::new(&args.table, &args.form, &args.key, &args.run, first, printer)?;
     let listed = match &plan.policy {
         Some((name, policy)) => {
-            allowed(policy, endpoint).map_err(|e| e.in_file(name))?;
+            allowed(policy, recipient).map_err(|e| e.in_file(name))?;
             policy.accepted()?
         }
         None => None,
@@ -222,21 +248,28 @@ fn mask(args: &LentArgs, accepted: Option<Columns>, endpoint: Option<&Endpoint>,
     plan.witness(&witness);
     // What stands before the header is no part of the table for who reads it.
     plan.options.drop_preamble = true;
-    let made = args.files.iter().map(|file| make(file, args, &mut plan, printer)).collect::<Result<Vec<_>>>()?;
+    let made = args.files.iter().map(|file| make(file, args, recipient, &mut plan, printer)).collect::<Result<Vec<_>>>()?;
     let quasi = plan.policy.as_ref().map(|(_, policy)| policy.quasi().map(|quasi| (policy, quasi))).transpose()?;
     let quasi = quasi.and_then(|(policy, quasi)| quasi.map(|quasi| (policy, quasi)));
     let check = |made: Made| {
-        let Made { name, file, layout, report, columns, changes } = made;
+        let Made { name, file, format, layout, report, columns, changes } = made;
+        if format != Format::Csv && quasi.is_some() {
+            return Err(Error::usage("the risk that a policy bounds is measured on a CSV")
+                .hint("--upload-format csv")
+                .in_file(&name));
+        }
         let measure =
             quasi.clone().map(|(policy, quasi)| super::risk::measure(policy, quasi, layout, plan.workers)).transpose()?;
         let outgoing = Outgoing {
+            format,
             layout,
+            max_bytes: recipient.max_bytes(),
             // What truncation leaves can be a whole value: it is looked through.
             masked: report
                 .columns
                 .iter()
                 .filter(|c| !matches!(plan.rules.treatment(c.rule), Treatment::Truncate(..)))
-                .map(|c| c.number)
+                .map(|c| (c.number, c.name.clone()))
                 .collect(),
             originals: &originals,
             accepted: accepted.as_ref(),
@@ -274,44 +307,53 @@ fn see_all(file: &Path, args: &LentArgs, plan: &mut Plan) -> Result<()> {
     seen.map(drop)
 }
 
-/// Masks one table; a recipient gets it as CSV.
-fn make(file: &Path, args: &LentArgs, plan: &mut Plan, printer: &Printer) -> Result<Made> {
+/// Masks one table, in the form that the recipient gets.
+fn make(file: &Path, args: &LentArgs, recipient: &Recipient, plan: &mut Plan, printer: &Printer) -> Result<Made> {
     let distinct = Distinct::of(&mut plan.rules);
     let source = Source::open(file, args.table.reading.format.as_deref())?;
     let (name, format) = (source.name.clone(), source.format);
-    if matches!(format, Format::Ndjson | Format::Ipc) {
-        return Err(
-            Error::unsupported("NDJSON and Arrow files cannot be asked about yet; a CSV or Parquet file can").in_file(&name)
-        );
-    }
+    let sent = match args.loan.upload_format {
+        Some(UploadFormat::Csv) if format == Format::Ndjson => {
+            let error = Error::unsupported("objects of NDJSON have no form in a CSV; it is sent as it is");
+            return Err(error.hint("--upload-format as-is").in_file(&name));
+        }
+        None if !recipient.reads_csv() => format,
+        None if format == Format::Ndjson => format,
+        Some(UploadFormat::AsIs) => format,
+        _ => Format::Csv,
+    };
     if plan.filter.is_some() || plan.rules.kept().is_some() {
         see_all(file, args, plan)?;
     }
     let nameless = || tempfile::tempfile().map_err(|e| Error::io("cannot make a temporary file", e));
     let mut file = nameless()?;
-    plan.filters_later = format == Format::Parquet;
+    let converted = sent != format;
+    plan.filters_later = converted;
     let keep = if plan.filters_later { plan.chosen(&source)? } else { None };
     let mut report = plan.mask(source, Compression::None, &mut file, &args.run)?;
     say(&report, &name, printer);
     if report.columns.is_empty() && report.dropped.is_empty() {
         return Err(Error::new(ErrorKind::Gate("no column was masked, so the table does not leave".into())).in_file(&name));
     }
-    let layout = if format == Format::Parquet { TextLayout::default() } else { report.layout.unwrap_or_default() };
-    if format == Format::Parquet {
+    let layout = if converted { TextLayout::default() } else { report.layout.unwrap_or_default() };
+    if converted {
         let mut csv = nameless()?;
-        export::parquet_to_csv(file, &mut csv, keep.as_deref()).map_err(|e| e.in_file(&name))?;
+        export::to_csv(file, format, &mut csv, keep.as_deref()).map_err(|e| e.in_file(&name))?;
         if let Some(keep) = &keep {
             report.rows = keep.iter().filter(|k| **k).count() as u64;
         }
         file = csv;
     }
     let columns = columns(&report, &plan.rules, |rule| distinct.count(rule));
-    Ok(Made { changes: changes(&report, plan), name, file, layout, report, columns })
+    Ok(Made { changes: changes(&report, plan), name, file, format: sent, layout, report, columns })
 }
 
 /// Whether a policy allows the host that the table would go to; the embedded endpoint is none.
-fn allowed(policy: &Policy, endpoint: Option<&Endpoint>) -> Result<()> {
-    let Some(host) = endpoint.map(Endpoint::host).filter(|_| !policy.allow_hosts.is_empty()) else { return Ok(()) };
+fn allowed(policy: &Policy, recipient: &Recipient) -> Result<()> {
+    if policy.allow_hosts.is_empty() || matches!(recipient, Recipient::Local) {
+        return Ok(());
+    }
+    let host = recipient.host();
     let bare = host.split_once("://").map_or(host.as_str(), |(_, rest)| rest);
     let name = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
     if policy.allow_hosts.iter().any(|allowed| allowed == bare || allowed == name) {
@@ -346,8 +388,15 @@ fn describe(event: &Event<'_>, printer: &Printer) {
         Event::Lent(file) => {
             let until = file.expires_at.and_then(|s| jiff::Timestamp::from_second(s.try_into().ok()?).ok());
             let until = until.map_or_else(|| "an unknown time".into(), |t| t.to_string());
-            printer.info(&format!("lent: upload {}, {} bytes, expires at {until}", file.id, file.bytes.unwrap_or(0)));
+            printer.info(&format!("lent: {}, {} bytes, expires at {until}", file.thing, file.bytes.unwrap_or(0)));
         }
+        Event::LongExpiry(Some(seconds)) => {
+            printer.warn(&format!("the other side would keep it for {seconds} s; only the deletion ends the loan"));
+        }
+        Event::LongExpiry(None) => {
+            printer.warn("the other side does not say when it expires; only the deletion ends the loan");
+        }
+        Event::Keeps(what) => printer.warn(what),
         Event::Container(id) => printer.info(&format!("lent: container {id}")),
         Event::NetworkUnproved => printer.warn("the container does not say whether it can reach a network"),
         Event::Again(why) => printer.warn(&format!("trying again: {why}")),

@@ -41,7 +41,7 @@ const INTERNAL: u8 = 3;
 
 /// Runs the program: never panics outwards, and leaves nothing behind.
 pub(crate) fn main() -> ExitCode {
-    environ::take(&[key::KEY_VARIABLE, key::TOKEN_VARIABLE]);
+    environ::take(&[&[key::KEY_VARIABLE, key::TOKEN_VARIABLE, key::AZURE_TOKEN_VARIABLE], &key::STORE_SECRETS[..]].concat());
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);

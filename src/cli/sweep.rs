@@ -6,20 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use hmask::remote::client::Endpoint;
 use hmask::remote::journal::{self, Found, Left, Run};
 use hmask::remote::lease::Return;
-use hmask::remote::openai::OpenAi;
 use hmask::remote::sweep;
 use hmask::{Error, ErrorKind, Result};
 
 use super::args::{StateArgs, SweepArgs, To};
-use super::endpoint;
+use super::endpoint::{LOCAL, Manner, Other, Recipient};
 use super::print::Printer;
 use super::process;
 
-/// What a journal says of a run whose endpoint ended with it.
-pub(super) const LOCAL: &str = "local";
 /// How long the sweep before a loan may try the deletion of one thing.
 const BEFORE_A_LOAN: Duration = Duration::from_secs(10);
 /// How long a small request may take.
@@ -89,17 +85,17 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         printer.info(&format!("{task}: what it left on this machine is gone"));
         return Ok(());
     }
-    let endpoint: Option<Endpoint> = match &base_url {
-        Some(url) => endpoint::endpoint(&To::Url(url.clone()), args.ca_file.as_deref())?,
-        None => endpoint::endpoint(&args.to, args.ca_file.as_deref())?,
+    let recipient = match &base_url {
+        Some(name) => Recipient::of_journal(name, args.ca_file.as_deref())?,
+        None => Recipient::of(&args.to, args.ca_file.as_deref())?,
     };
-    let Some(endpoint) = endpoint else { unreachable!("the embedded endpoint was dealt with above") };
-    let api = endpoint::api(endpoint, PATIENCE, printer)?;
-    if left.run.as_ref().is_some_and(|run| !is_of(&api, run)) {
-        let what = format!("{task} was lent with another access token, organisation or project than the environment names now");
+    let other = recipient.connect(&Manner::plain(PATIENCE), printer).await?;
+    if left.run.as_ref().is_some_and(|run| !is_of(&other, run)) {
+        let what =
+            format!("{task} was lent with another access token, organisation, project or server than the environment names now");
         return Err(Error::new(ErrorKind::Live(what)).hint("export OPENAI_API_KEY=…"));
     }
-    let Return { gone, left, unknown, .. } = sweep::sweep(&api, left, Duration::from_secs(args.delete_for)).await?;
+    let Return { gone, left, unknown, .. } = sweep::sweep(other.target(), left, Duration::from_secs(args.delete_for)).await?;
     gone.iter().for_each(|thing| printer.info(&format!("{task}: deleted, and confirmed gone: {thing}")));
     let mut why: Vec<String> = left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
     why.extend(unknown.map(|why| format!("perhaps something named hmask-{task} ({why})")));
@@ -109,18 +105,18 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         }
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Live(format!("may still be live at {}: {}", api.host(), why.join(", ")))))
+    Err(Error::new(ErrorKind::Live(format!("may still be live at {}: {}", other.target().place(), why.join(", ")))))
 }
 
 /// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.
-fn is_of(api: &OpenAi, run: &Run) -> bool {
-    run.base_url == LOCAL || run.account == api.client().account(&run.task)
+fn is_of(other: &Other, run: &Run) -> bool {
+    run.base_url == LOCAL || run.account == other.target().account(&run.task)
 }
 
 /// Gives back what earlier runs of this machine and endpoint left. A failure is said, and keeps nobody from lending.
-pub(super) async fn own(state: &Path, base_url: &str, api: &OpenAi, printer: &Printer) {
+pub(super) async fn own(state: &Path, base_url: &str, other: &Other, printer: &Printer) {
     let host = process::host();
-    let is_own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url && is_of(api, r));
+    let is_own = |left: &Left| left.run.as_ref().is_some_and(|r| r.host == host && r.base_url == base_url && is_of(other, r));
     let found = journal::all(state).unwrap_or_else(|e| {
         printer.warn(&e.to_string());
         Vec::new()
@@ -141,7 +137,7 @@ pub(super) async fn own(state: &Path, base_url: &str, api: &OpenAi, printer: &Pr
         let done = if base_url == LOCAL {
             sweep::clear(*left).map(|()| None)
         } else {
-            sweep::sweep(api, *left, BEFORE_A_LOAN).await.map(Some)
+            sweep::sweep(other.target(), *left, BEFORE_A_LOAN).await.map(Some)
         };
         match done {
             Ok(returned) if returned.as_ref().is_none_or(Return::is_complete) => {

@@ -25,9 +25,6 @@ use crate::table::csv::{CsvOptions, Ragged};
 use crate::table::rows::{self, BEYOND, Looking, Rows};
 use crate::table::{Format, Input, TextLayout};
 
-/// Bytes that the Files API takes (`OpenAI`, createFile).
-const MAX_BYTES: u64 = 512 << 20;
-
 /// A finished file that may leave: only [`Cleared::check`] makes one, and nothing else can be uploaded.
 ///
 /// It holds the open file, not its name, so that what is sent is what was checked.
@@ -36,15 +33,20 @@ pub struct Cleared {
     file: File,
     bytes: u64,
     sha256: String,
+    format: Format,
     checked: Checked,
 }
 
-/// A masked table on its way out: always a CSV.
+/// A masked table on its way out.
 pub struct Outgoing<'a> {
-    /// How it is written.
+    /// What it is written in.
+    pub format: Format,
+    /// How a CSV is written.
     pub layout: TextLayout,
-    /// Numbers of the masked columns, from 1: another one can bear the same name.
-    pub masked: Vec<usize>,
+    /// Bytes that the other side takes.
+    pub max_bytes: u64,
+    /// Numbers, from 1, and names of the masked columns. In a CSV another column can bear the same name.
+    pub masked: Vec<(usize, String)>,
     /// What was masked.
     pub originals: &'a Originals,
     /// Columns in which findings do not matter.
@@ -82,8 +84,8 @@ impl Cleared {
     /// Looks at a finished file, which is read twice.
     ///
     /// # Errors
-    /// An original of a masked column, or another identifier, in a column that is not masked, and not accepted; an empty file, one beyond
-    /// 512 MiB, or one that cannot be read.
+    /// An original of a masked column, or another identifier, in a column that is not masked, and not accepted; an empty file, one that is
+    /// too large for the other side, or one that cannot be read.
     pub fn check(mut file: File, outgoing: &Outgoing<'_>) -> Result<Self> {
         let failed = |e| Error::io("cannot read the masked file", e);
         file.rewind().map_err(failed)?;
@@ -92,8 +94,9 @@ impl Cleared {
         if bytes == 0 {
             return refuse("the masked file is empty, so there is nothing to ask about".into());
         }
-        if bytes > MAX_BYTES {
-            return refuse(format!("the masked file has {bytes} bytes, more than the {MAX_BYTES} that can be lent"));
+        let max = outgoing.max_bytes;
+        if bytes > max {
+            return refuse(format!("the masked file has {bytes} bytes, more than the {max} that can be lent"));
         }
         file.rewind().map_err(failed)?;
         let mut checked = outgoing.check(&file)?;
@@ -107,7 +110,7 @@ impl Cleared {
             }
             checked.risk = Some(risk);
         }
-        Ok(Self { file, bytes, sha256, checked })
+        Ok(Self { file, bytes, sha256, format: outgoing.format, checked })
     }
 
     /// What the leak check came to.
@@ -123,6 +126,27 @@ impl Cleared {
     /// Its SHA-256 in hex digits.
     pub fn sha256(&self) -> String {
         self.sha256.clone()
+    }
+
+    /// The ending of its name over there.
+    pub fn ending(&self) -> &'static str {
+        match self.format {
+            Format::Csv => "csv",
+            // What reads tables takes a file by its ending, and knows few of them.
+            Format::Ndjson => "json",
+            Format::Parquet => "parquet",
+            Format::Ipc => "arrow",
+        }
+    }
+
+    /// Its media type (IANA, where there is one).
+    pub fn media_type(&self) -> &'static str {
+        match self.format {
+            Format::Csv => "text/csv",
+            Format::Ndjson => "application/json",
+            Format::Parquet => "application/vnd.apache.parquet",
+            Format::Ipc => "application/vnd.apache.arrow.file",
+        }
     }
 
     /// The file, to be read from its start.
@@ -147,13 +171,15 @@ impl Outgoing<'_> {
             ..CsvOptions::default()
         };
         let looking = Looking { options: &options, workers: self.workers, progress: &|_| {} };
-        let masked = (1..=self.masked.iter().copied().max().unwrap_or(0)).map(|n| self.masked.contains(&n)).collect();
+        // In other formats names are unique, and numbers as they come.
+        let numbers: Vec<usize> = self.masked.iter().map(|(n, _)| *n).filter(|_| self.format == Format::Csv).collect();
+        let masked = (1..=numbers.iter().copied().max().unwrap_or(0)).map(|n| numbers.contains(&n)).collect();
         let search = Search::new(self.originals, masked);
         let input = Input::File(file.try_clone().map_err(|e| Error::io("cannot read the masked file", e))?);
         let work = |rows: &Rows<'_>| search.rows(rows);
         let columns = rows::look(
             input,
-            Format::Csv,
+            self.format,
             &looking,
             |_| Ok(()),
             work,
@@ -163,7 +189,10 @@ impl Outgoing<'_> {
             },
         )?;
         let names: Vec<String> = columns.names().into_iter().filter(|n| n != BEYOND).collect();
-        let findings = search.finish(tallies, &names, &[]);
+        let mut findings = search.finish(tallies, &names, &columns.metadata);
+        if self.format != Format::Csv {
+            findings.retain(|f| !matches!(&f.place, Place::Column(c) if self.masked.iter().any(|(_, name)| name == c || *name == quote_path(std::slice::from_ref(c)))));
+        }
         let accepted = self.accepted(&names)?;
         let is_accepted = |f: &Finding| matches!(&f.place, Place::Column(c) if accepted.contains(c));
         let (accepted, leaks): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_accepted);
@@ -243,7 +272,16 @@ mod tests {
     use super::*;
 
     fn outgoing(originals: &Originals) -> Outgoing<'_> {
-        Outgoing { layout: TextLayout::default(), masked: vec![1], originals, accepted: None, workers: 2, risk: None }
+        Outgoing {
+            format: Format::Csv,
+            layout: TextLayout::default(),
+            max_bytes: 1 << 20,
+            masked: vec![(1, "name".into())],
+            originals,
+            accepted: None,
+            workers: 2,
+            risk: None,
+        }
     }
 
     #[test]

@@ -4,23 +4,45 @@ use std::path::PathBuf;
 
 use super::lease::Lease;
 use super::loan::{Event, Loan, TRIES, pause};
-use super::openai::{CallError, ContainerFile, ContainerOptions, FileObject, Progress, Question, Response, Status};
+use super::openai::{ContainerFile, ContainerOptions, OpenAi, Place, Progress, Question, Response, Status};
 use super::save::{Folder, Saved};
+use super::target::{CallError, Upload};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 
 /// What is to be asked about what is lent.
 pub struct Asking<'a> {
+    /// Who is asked: the target of the loan.
+    pub api: &'a OpenAi,
     /// The loan that it uses.
     pub loan: &'a Loan<'a>,
     /// What is asked.
     pub question: &'a Question,
     /// Where it is asked.
-    pub container: &'a ContainerOptions,
-    /// What is asked after it, one after the other, in the same container.
+    pub venue: &'a Venue,
+    /// What is asked after it, one after the other, in the same place.
     pub steps: &'a [String],
+    /// Whether the text is told as it comes.
+    pub show: bool,
     /// Where outputs go, if they are wanted.
     pub save: Option<PathBuf>,
+}
+
+/// Where a question finds the tables.
+#[derive(Clone, Debug)]
+pub enum Venue {
+    /// In a container of the run's own.
+    Fresh(ContainerOptions),
+    /// In this container of the user, which stays; with the hosts that it may reach.
+    Container(String, ContainerOptions),
+    /// In the question itself.
+    Message,
+}
+
+/// The same, once it is there.
+enum Found {
+    Container { id: String, ours: bool },
+    Message(Vec<String>),
 }
 
 /// An answer.
@@ -43,14 +65,14 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// What the service says, or why the question failed.
-    pub async fn ask(&self, lease: &mut Lease<'_>, uploads: &[FileObject]) -> Result<Answered> {
-        let container = self.make_container(lease, uploads).await?;
+    pub async fn ask(&self, lease: &mut Lease<'_>, uploads: &[Upload]) -> Result<Answered> {
+        let found = self.find(lease, uploads).await?;
         let mut question = self.question.clone();
         let mut answered = Answered { texts: Vec::new(), code: Vec::new(), streamed: false, saved: Vec::new(), complete: true };
         let mut citations = Vec::new();
         let mut steps = self.steps.iter();
         loop {
-            let response = self.one(lease, &question, &container, &mut answered).await?;
+            let response = self.one(lease, &question, &found, &mut answered).await?;
             citations.extend(response.citations);
             answered.code.push(response.code);
             let Some(next) = steps.next() else {
@@ -61,23 +83,24 @@ impl Asking<'_> {
                 (self.loan.tell)(Event::Text("\n\n"));
             }
             let asked = std::mem::replace(&mut question.text, next.clone());
-            question.before.push((asked, response.text.clone()));
+            if question.store {
+                let lost = || Error::remote("the service has not stored the answer, so nothing can follow it");
+                question.previous = Some(response.stored.ok_or_else(lost)?);
+            } else {
+                question.before.push((asked, response.text.clone()));
+            }
             answered.texts.push(response.text);
         }
-        (answered.saved, answered.complete) = self.outputs(&citations, &container).await?;
+        if let Found::Container { id, ours } = &found {
+            (answered.saved, answered.complete) = self.outputs(lease, &citations, id, *ours).await?;
+        }
         Ok(answered)
     }
 
     /// Asks one question. What was answered before goes along with an error.
-    async fn one(
-        &self,
-        lease: &mut Lease<'_>,
-        question: &Question,
-        container: &str,
-        answered: &mut Answered,
-    ) -> Result<Response> {
+    async fn one(&self, lease: &mut Lease<'_>, question: &Question, found: &Found, answered: &mut Answered) -> Result<Response> {
         (self.loan.tell)(Event::Asked);
-        let response = self.put(lease, question, container, &mut answered.streamed).await;
+        let response = self.put(lease, question, found, &mut answered.streamed).await;
         let with_answers = |error: Error| {
             let words = answered.texts.iter().cloned().chain(error.answer().map(str::to_owned)).collect::<Vec<_>>();
             if words.is_empty() { error } else { error.with_answer(Some(words.join("\n\n"))) }
@@ -86,7 +109,7 @@ impl Asking<'_> {
         if let Some(id) = &response.stored {
             lease.note(Thing::Response(id.clone()));
         }
-        for id in &response.containers {
+        for id in response.containers.iter().filter(|id| !found.is_of_user(id)) {
             lease.note(Thing::Container(id.clone()));
         }
         match &response.status {
@@ -102,36 +125,101 @@ impl Asking<'_> {
         }
     }
 
-    async fn make_container(&self, lease: &mut Lease<'_>, uploads: &[FileObject]) -> Result<String> {
-        let name = container_name(self.loan.task);
-        let files: Vec<String> = uploads.iter().map(|u| u.id.clone()).collect();
-        let call = async || self.loan.api.create_container(&name, &files, self.container).await;
-        let container = self.loan.make(lease, "no container can be made", call, |c| Thing::Container(c.id.clone())).await?;
-        (self.loan.tell)(Event::Container(&container.id));
-        match container.honours(self.container) {
+    /// Finds the place for the question, and puts the tables there.
+    async fn find(&self, lease: &mut Lease<'_>, uploads: &[Upload]) -> Result<Found> {
+        let ids: Vec<String> = uploads.iter().map(|u| u.id.clone()).collect();
+        let (id, options, ours) = match self.venue {
+            Venue::Message => return Ok(Found::Message(ids)),
+            Venue::Fresh(options) => {
+                let name = container_name(self.loan.task);
+                let call = async |_: &mut Lease<'_>| self.api.create_container(&name, &ids, options).await;
+                let made = |c: &super::openai::ContainerObject| Thing::Container(c.id.clone());
+                let container = self.loan.make(lease, "no container can be made", call, made).await?;
+                (self.loan.tell)(Event::Container(&container.id));
+                self.check_network(&container, options)?;
+                (container.id, options, true)
+            }
+            Venue::Container(id, options) => (id.clone(), options, false),
+        };
+        if !ours {
+            let failed = |e: CallError| Error::remote(format!("the container cannot be used: {e}")).hint(CONTAINERS);
+            let container = self.api.container(&id).await.map_err(failed)?;
+            if container.is_over() {
+                return Err(Error::remote("the container is expired").hint(CONTAINERS));
+            }
+            self.check_network(&container, options)?;
+            lease.within(&id)?;
+            for file in &ids {
+                let call = async |_: &mut Lease<'_>| self.api.add_to(&id, file).await;
+                self.put_into(lease, &id, ours, call).await?;
+            }
+        }
+        if !self.loan.upload_first {
+            for (number, cleared) in self.loan.cleared.iter().enumerate() {
+                let name = self.loan.file_name(number);
+                let call = async |_: &mut Lease<'_>| {
+                    let file = self.api.upload_into(&id, &name, cleared).await?;
+                    match file.bytes {
+                        Some(bytes) if bytes != cleared.bytes() => {
+                            Err(CallError::Unknown("another number of bytes arrived than was sent".into()))
+                        }
+                        _ => Ok(file),
+                    }
+                };
+                self.put_into(lease, &id, ours, call).await?;
+            }
+        }
+        Ok(Found::Container { id, ours })
+    }
+
+    /// Puts something into a container, and notes it to be deleted, unless the container is ours and goes with all that is in it.
+    async fn put_into(
+        &self,
+        lease: &mut Lease<'_>,
+        container: &str,
+        ours: bool,
+        call: impl AsyncFn(&mut Lease<'_>) -> Result<ContainerFile, CallError>,
+    ) -> Result<()> {
+        let made = |file: &ContainerFile| Thing::ContainerFile(container.to_owned(), file.id.clone());
+        let file = self.loan.make(lease, "the table cannot be put into the container", call, made).await?;
+        if ours {
+            lease.over(&made(&file));
+        }
+        Ok(())
+    }
+
+    fn check_network(&self, container: &super::openai::ContainerObject, options: &ContainerOptions) -> Result<()> {
+        match container.honours(options) {
             Some(true) => {}
             Some(false) => return Err(Error::remote("the container can reach other hosts than it should")),
             None => (self.loan.tell)(Event::NetworkUnproved),
         }
-        Ok(container.id)
+        Ok(())
     }
 
     /// Asks. Only what was refused for the time being is asked again: a question costs, and may make something.
-    async fn put(&self, lease: &mut Lease<'_>, question: &Question, container: &str, streamed: &mut bool) -> Result<Response> {
+    async fn put(&self, lease: &mut Lease<'_>, question: &Question, found: &Found, streamed: &mut bool) -> Result<Response> {
+        let place = match found {
+            Found::Container { id, .. } => Place::Container(id),
+            Found::Message(files) => Place::Message(files),
+        };
         for n in 1.. {
             let asked = if question.stream {
                 let mut tell = |progress: Progress<'_>| match progress {
                     // At once: the connection may break, and this is what has to be deleted.
+                    Progress::Container(id) if found.is_of_user(id) => {}
                     Progress::Container(id) => lease.note(Thing::Container(id.to_owned())),
+                    Progress::Stored(id) => lease.note(Thing::Response(id.to_owned())),
+                    Progress::Text(_) if !self.show => {}
                     Progress::Interpreting => (self.loan.tell)(Event::Interpreting),
                     Progress::Text(text) => {
                         *streamed = true;
                         (self.loan.tell)(Event::Text(text));
                     }
                 };
-                self.loan.api.ask_streaming(question, container, &mut tell).await
+                self.api.ask_streaming(question, place, &mut tell).await
             } else {
-                self.loan.api.ask(question, container).await
+                self.api.ask(question, place).await
             };
             let error = match asked {
                 Ok(response) => return Ok(response),
@@ -160,10 +248,23 @@ impl Asking<'_> {
     }
 
     /// Saves what the assistant made: what it cites, and what else lies in the container.
-    async fn outputs(&self, citations: &[(String, String)], container: &str) -> Result<(Vec<Saved>, bool)> {
+    async fn outputs(
+        &self,
+        lease: &mut Lease<'_>,
+        citations: &[(String, String)],
+        container: &str,
+        ours: bool,
+    ) -> Result<(Vec<Saved>, bool)> {
         let mut complete = true;
         let mut files: Vec<(String, ContainerFile)> = Vec::new();
-        match self.loan.api.made_by_assistant(container).await {
+        if !ours {
+            // Of what else lies in a container of the user, nothing says whose it is.
+            for (container, id) in citations {
+                lease.note(Thing::ContainerFile(container.clone(), id.clone()));
+            }
+        }
+        match self.api.made_by_assistant(container).await {
+            Ok(_) if !ours => {}
             Ok(listed) => files.extend(listed.into_iter().map(|f| (container.to_owned(), f))),
             Err(error) => {
                 complete = false;
@@ -174,7 +275,7 @@ impl Asking<'_> {
             if files.iter().any(|(_, f)| f.id == *id) {
                 continue;
             }
-            match self.loan.api.container_file(container, id).await {
+            match self.api.container_file(container, id).await {
                 Ok(file) => files.push((container.clone(), file)),
                 Err(error) => {
                     complete = false;
@@ -191,7 +292,7 @@ impl Asking<'_> {
         let mut folder = Folder::new(folder)?;
         let mut saved = Vec::new();
         for (container, file) in &files {
-            match folder.save(self.loan.api, container, file).await {
+            match folder.save(self.api, container, file).await {
                 Ok(one) => {
                     (self.loan.tell)(Event::Saved(&one));
                     saved.push(one);
@@ -203,5 +304,16 @@ impl Asking<'_> {
             }
         }
         Ok((saved, complete))
+    }
+}
+
+/// What there is to know of a container that does not answer.
+const CONTAINERS: &str =
+    "containers end after 20 idle minutes, or when their memory is full (--memory 4g); without --container a fresh one is made";
+
+impl Found {
+    /// Whether a container is the user's, and stays.
+    fn is_of_user(&self, container: &str) -> bool {
+        matches!(self, Self::Container { id, ours: false } if id == container)
     }
 }

@@ -23,6 +23,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Endpoint {
     base: Url,
     token: Zeroizing<String>,
+    /// The header that holds the token, if it is not `Authorization`.
+    token_header: Option<HeaderName>,
     headers: Vec<(HeaderName, String)>,
     certificates: Vec<Certificate>,
 }
@@ -31,8 +33,11 @@ pub struct Endpoint {
 pub struct Client {
     http: reqwest::Client,
     endpoint: Endpoint,
-    log: Box<dyn Fn(&Exchange) + Send + Sync>,
+    log: Log,
 }
+
+/// Told of every request.
+pub type Log = std::sync::Arc<dyn Fn(&Exchange) + Send + Sync>;
 
 /// An answer, whatever its status.
 #[derive(Debug)]
@@ -43,6 +48,17 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+pub struct Head {
+    /// HTTP status.
+    pub status: u16,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
+    /// All headers.
+    pub headers: HeaderMap,
 }
 
 /// Why there is no answer.
@@ -57,7 +73,7 @@ pub enum Failure {
 /// What a request came to, for the log. Holds neither bodies nor headers.
 #[derive(Debug)]
 pub struct Exchange {
-    /// GET, POST or DELETE.
+    /// GET, HEAD, POST, PUT or DELETE.
     pub method: &'static str,
     /// Scheme, host and port.
     pub host: String,
@@ -90,6 +106,17 @@ impl Endpoint {
     /// # Errors
     /// A URL that is none, or plain http to another machine.
     pub fn new(base_url: &str, token: Zeroizing<String>) -> Result<Self> {
+        if token.is_empty() || HeaderValue::from_str(&token).is_err() {
+            return Err(Error::new(ErrorKind::Key("the access token is empty or holds a control character".into())));
+        }
+        Self::open(base_url).map(|open| Self { token, ..open })
+    }
+
+    /// An endpoint whose requests bear what lets them in themselves.
+    ///
+    /// # Errors
+    /// A URL that is none, or plain http to another machine.
+    pub fn open(base_url: &str) -> Result<Self> {
         let mut base = Url::parse(base_url).map_err(|e| Error::usage(format!("the base URL is no URL: {e}")))?;
         if !base.username().is_empty() || base.password().is_some() {
             return Err(Error::usage("the base URL must not hold a user or password"));
@@ -107,10 +134,15 @@ impl Endpoint {
             "http" if is_loopback(&base) => {}
             _ => return Err(Error::usage("the base URL must be https, unless it is on loopback")),
         }
-        if token.is_empty() || HeaderValue::from_str(&token).is_err() {
-            return Err(Error::new(ErrorKind::Key("the access token is empty or holds a control character".into())));
-        }
-        Ok(Self { base, token, headers: Vec::new(), certificates: Vec::new() })
+        let token = Zeroizing::default();
+        Ok(Self { base, token, token_header: None, headers: Vec::new(), certificates: Vec::new() })
+    }
+
+    /// The same endpoint, where the token goes into this header.
+    #[must_use]
+    pub fn token_in(mut self, name: HeaderName) -> Self {
+        self.token_header = Some(name);
+        self
     }
 
     /// The same endpoint with another header on each request.
@@ -154,9 +186,16 @@ impl Endpoint {
     fn headers(&self) -> Result<HeaderMap, Failure> {
         let bad = |_| Failure::NotSent("a header holds a character that it cannot".into());
         let mut headers = HeaderMap::new();
-        let mut bearer = HeaderValue::from_str(&Zeroizing::new(format!("Bearer {}", *self.token))).map_err(bad)?;
-        bearer.set_sensitive(true);
-        headers.insert(AUTHORIZATION, bearer);
+        if !self.token.is_empty() {
+            let bearer = Zeroizing::new(format!("Bearer {}", *self.token));
+            let (name, value) = match &self.token_header {
+                Some(name) => (name.clone(), &self.token),
+                None => (AUTHORIZATION, &bearer),
+            };
+            let mut value = HeaderValue::from_str(value).map_err(bad)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
         for (name, value) in &self.headers {
             headers.insert(name.clone(), HeaderValue::from_str(value).map_err(bad)?);
         }
@@ -175,27 +214,9 @@ impl Client {
     ///
     /// # Errors
     /// A system without certificates.
-    pub fn new(endpoint: Endpoint, log: impl Fn(&Exchange) + Send + Sync + 'static) -> Result<Self> {
-        // Fails if it has been done already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("hmask/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            // A connection from the pool that the server has closed meanwhile looks as if the request had been carried out.
-            .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tls_info(true);
-        if !endpoint.certificates.is_empty() {
-            builder = builder.tls_certs_merge(endpoint.certificates.clone());
-        }
-        if is_loopback(&endpoint.base) {
-            builder = builder.no_proxy();
-        } else {
-            builder = builder.https_only(true);
-        }
-        let http = builder.build().map_err(|e| Error::remote(format!("no client can be made: {}", chain(&e))))?;
-        Ok(Self { http, endpoint, log: Box::new(log) })
+    pub fn new(endpoint: Endpoint, log: Log) -> Result<Self> {
+        let http = http(&endpoint)?;
+        Ok(Self { http, endpoint, log })
     }
 
     /// Scheme, host and port of the endpoint.
@@ -234,6 +255,20 @@ impl Client {
         deadline: Duration,
         body: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Answer, Failure> {
+        self.send_for_head(method, path, deadline, body).await.map(|(answer, _)| answer)
+    }
+
+    /// As [`Client::send`], with the head of the answer.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn send_for_head(
+        &self,
+        method: Method,
+        path: &str,
+        deadline: Duration,
+        body: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<(Answer, Head), Failure> {
         let mut received = Vec::new();
         let sent = self.exchange(method, path, deadline, body, |bytes| {
             if received.len() + bytes.len() > MAX_ANSWER {
@@ -242,13 +277,16 @@ impl Client {
             received.extend_from_slice(bytes);
             Ok(())
         });
-        let (status, retry_after) = sent.await?;
-        Ok(Answer { status, body: self.clean(received), retry_after })
+        let head = sent.await?;
+        Ok((Answer { status: head.status, body: self.clean(received), retry_after: head.retry_after }, head))
     }
 
     /// An answer without the token: some gateways repeat it in their errors.
     pub(super) fn clean(&self, mut received: Vec<u8>) -> Vec<u8> {
         let token = self.endpoint.token.as_bytes();
+        if token.is_empty() {
+            return received;
+        }
         while let Some(at) = received.windows(token.len()).position(|w| w == token) {
             received.splice(at..at + token.len(), *b"***");
         }
@@ -301,8 +339,11 @@ impl Client {
         deadline: Duration,
         body: impl FnOnce(RequestBuilder) -> RequestBuilder,
         mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
-    ) -> Result<(u16, Option<Duration>), Failure> {
+    ) -> Result<Head, Failure> {
         let url = self.endpoint.base.join(path).map_err(|e| Failure::NotSent(format!("an id that no path can hold: {e}")))?;
+        if url.origin() != self.endpoint.base.origin() {
+            return Err(Failure::NotSent(format!("{} is not the endpoint", url.origin().ascii_serialization())));
+        }
         let name = name(&method);
         let start = Instant::now();
         let (mut status, mut sent, mut received) = (None, None, 0);
@@ -318,7 +359,7 @@ impl Client {
                 received += bytes.len();
                 take(&bytes)?;
             }
-            Ok((answer.status().as_u16(), retry_after))
+            Ok(Head { status: answer.status().as_u16(), retry_after, headers: std::mem::take(answer.headers_mut()) })
         };
         let late = Failure::Unknown(format!("no whole answer after {} s", deadline.as_secs()));
         let done = tokio::time::timeout(deadline, run).await.unwrap_or(Err(late));
@@ -326,6 +367,31 @@ impl Client {
         (self.log)(&Exchange { method: name, host, path, status, took: start.elapsed(), sent, received });
         done
     }
+}
+
+/// What sends requests: without redirects, retries or a pool, and by https alone where the endpoint is another machine.
+pub(super) fn http(endpoint: &Endpoint) -> Result<reqwest::Client> {
+    // Fails if it has been done already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("hmask/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        // A connection from the pool that the server has closed meanwhile looks as if the request had been carried out.
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tls_info(true);
+    if !endpoint.certificates.is_empty() {
+        builder = builder.tls_certs_merge(endpoint.certificates.clone());
+    }
+    builder = if is_loopback(&endpoint.base) { builder.no_proxy() } else { builder.https_only(true) };
+    builder.build().map_err(|e| Error::remote(format!("no client can be made: {}", chain(&e))))
+}
+
+/// A file as the body of a request, a piece at a time.
+pub(super) fn body(file: std::fs::File) -> reqwest::Body {
+    const PIECE: usize = 1 << 16;
+    reqwest::Body::wrap_stream(tokio_util::io::ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE))
 }
 
 impl Answer {
@@ -391,13 +457,15 @@ fn name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::HEAD => "HEAD",
         Method::DELETE => "DELETE",
         _ => "?",
     }
 }
 
 /// Only a connection that did not come about proves that nothing was sent (contract of reqwest: `is_connect`).
-fn failure(error: &reqwest::Error) -> Failure {
+pub(super) fn failure(error: &reqwest::Error) -> Failure {
     if error.is_connect() { Failure::NotSent(chain(error)) } else { Failure::Unknown(chain(error)) }
 }
 
@@ -451,6 +519,7 @@ mod tests {
             assert!(Endpoint::new(bad, token()).unwrap_err().is_usage(), "{bad}");
         }
         assert!(Endpoint::new("https://a", Zeroizing::new("a\nb".into())).is_err());
+        assert!(Endpoint::new("https://a", Zeroizing::default()).is_err());
     }
 
     #[test]

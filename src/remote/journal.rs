@@ -71,6 +71,11 @@ enum Line {
         time: u64,
         path: PathBuf,
     },
+    /// Something is about to be put into a container that is the user's.
+    Within {
+        time: u64,
+        container: String,
+    },
 }
 
 /// The journal of a run that lives.
@@ -94,6 +99,8 @@ pub struct Left {
     pub doubt: bool,
     /// Folders of this machine that the run used.
     pub folders: Vec<PathBuf>,
+    /// Containers of the user that the run put something into.
+    pub within: Vec<String>,
     file: File,
     path: PathBuf,
 }
@@ -193,6 +200,14 @@ impl Journal {
         self.write(&Line::Folder { time: (self.clock)(), path: path.to_owned() })
     }
 
+    /// Something is about to be put into a container of the user.
+    ///
+    /// # Errors
+    /// Those of the disk: then it must not be.
+    pub fn within(&mut self, container: &str) -> Result<()> {
+        self.write(&Line::Within { time: (self.clock)(), container: container.to_owned() })
+    }
+
     /// Everything is gone: so is the journal.
     ///
     /// # Errors
@@ -274,7 +289,7 @@ fn open(task: String, path: PathBuf) -> Result<Option<Found>> {
     let mut bytes = Vec::new();
     (&file).take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut left = Left { task, run: None, live: Vec::new(), doubt: false, folders: Vec::new(), file, path };
+    let mut left = Left { task, run: None, live: Vec::new(), doubt: false, folders: Vec::new(), within: Vec::new(), file, path };
     left.replay(&text);
     Ok(Some(Found::Left(Box::new(left))))
 }
@@ -294,6 +309,7 @@ impl Left {
                 Line::Live { thing, .. } => self.live.push(thing),
                 Line::Gone { thing, .. } => self.live.retain(|t| *t != thing),
                 Line::Folder { path, .. } => self.folders.push(path),
+                Line::Within { container, .. } => self.within.push(container),
             }
         }
     }

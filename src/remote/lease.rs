@@ -4,16 +4,17 @@ use std::time::{Duration, Instant};
 
 use super::client::Failure;
 use super::journal::{Journal, Left};
-use super::openai::{CallError, OpenAi};
-use super::thing::{Thing, container_name, is_file_of};
+use super::target::{CallError, Seen, Target};
+use super::thing::Thing;
 use crate::error::Error;
 
 /// All that a run has lent.
 pub struct Lease<'a> {
-    api: &'a OpenAi,
+    target: &'a dyn Target,
     task: String,
-    container_name: String,
     things: Vec<Thing>,
+    /// Containers of the user that something was put into.
+    within: Vec<String>,
     /// Whether a request may have made something whose id we never saw.
     doubt: bool,
     /// Whether there ever was such a request: what it made may show only later.
@@ -48,12 +49,12 @@ const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
 
 impl<'a> Lease<'a> {
     /// A lease of things under the names of this task, whose return may take `patience` for each.
-    pub fn new(api: &'a OpenAi, task: &str, patience: Duration, journal: Journal) -> Self {
+    pub fn new(target: &'a dyn Target, task: &str, patience: Duration, journal: Journal) -> Self {
         Self {
-            api,
+            target,
             task: task.to_owned(),
-            container_name: container_name(task),
             things: Vec::new(),
+            within: Vec::new(),
             doubt: false,
             doubted: false,
             patience,
@@ -63,12 +64,12 @@ impl<'a> Lease<'a> {
     }
 
     /// The lease of a run that is over: what its journal knows, and whatever else bears its names.
-    pub fn resume(api: &'a OpenAi, left: &Left, patience: Duration) -> Self {
+    pub fn resume(target: &'a dyn Target, left: &Left, patience: Duration) -> Self {
         Self {
-            api,
+            target,
             task: left.task.clone(),
-            container_name: container_name(&left.task),
             things: left.live.clone(),
+            within: left.within.clone(),
             doubt: left.doubt,
             doubted: left.doubt,
             patience,
@@ -102,6 +103,22 @@ impl<'a> Lease<'a> {
         }
     }
 
+    /// A thing has become another one, or is gone without our doing.
+    pub fn over(&mut self, thing: &Thing) {
+        self.write(|journal| journal.gone(thing));
+        self.things.retain(|t| t != thing);
+    }
+
+    /// Something is about to be put into a container that is the user's.
+    ///
+    /// # Errors
+    /// A journal that cannot be written: then nothing may be put there.
+    pub fn within(&mut self, container: &str) -> Result<(), Error> {
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.within(container))?;
+        self.within.push(container.to_owned());
+        Ok(())
+    }
+
     /// A failure to write does not keep anything from being given back: it is told at the end.
     fn write(&mut self, line: impl FnOnce(&mut Journal) -> Result<(), Error>) {
         if let Some(Err(error)) = self.journal.as_mut().map(line) {
@@ -131,16 +148,8 @@ impl<'a> Lease<'a> {
 
     async fn orphans(&self) -> Result<Vec<Thing>, String> {
         let unlisted = |e: CallError| format!("the list cannot be read: {e}");
-        let files = self.api.files_named(|name| is_file_of(&self.task, name)).await.map_err(unlisted)?;
-        let containers = match self.api.containers_named(&self.container_name).await {
-            Ok(containers) => containers,
-            // A server without containers cannot have one of ours.
-            Err(CallError::Refused(answer)) if answer.status == 404 || answer.status == 405 => Vec::new(),
-            Err(e) => return Err(unlisted(e)),
-        };
-        let files = files.into_iter().map(|f| Thing::File(f.id));
-        let containers = containers.into_iter().map(|c| Thing::Container(c.id));
-        Ok(containers.chain(files).filter(|t| !self.things.contains(t)).collect())
+        let named = self.target.named(&self.task, &self.within).await.map_err(unlisted)?;
+        Ok(named.into_iter().filter(|t| !self.things.contains(t)).collect())
     }
 
     /// Deletes everything and makes sure that it is gone. Never fails: what could not be done is in the result.
@@ -162,9 +171,9 @@ impl<'a> Lease<'a> {
         }
         // Containers first: the code in them may still be at work on the file.
         let rank = |t: &Thing| match t {
-            Thing::Container(_) => 0,
+            Thing::Container(_) | Thing::ContainerFile(..) => 0,
             Thing::Response(_) => 1,
-            Thing::File(_) => 2,
+            Thing::File(_) | Thing::Parts(_) | Thing::Object(..) => 2,
         };
         let mut things = self.things.clone();
         things.sort_by_key(rank);
@@ -197,11 +206,10 @@ impl<'a> Lease<'a> {
 
     /// Deletes one thing and looks for it until it is not there.
     async fn delete(&self, thing: &Thing) -> Result<(), String> {
-        let path = thing.path();
         let start = Instant::now();
         let mut state = Deletion::NotYet;
         for pause in pauses() {
-            let why = match self.try_once(&path, thing, &mut state).await {
+            let why = match self.try_once(thing, &mut state).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(why)) => why,
                 Err(failure) => failure.to_string(),
@@ -215,29 +223,27 @@ impl<'a> Lease<'a> {
     }
 
     /// Nothing if the thing is gone for certain, else why not. `state` is what the tries before have shown.
-    async fn try_once(&self, path: &str, thing: &Thing, state: &mut Deletion) -> Result<Option<String>, Failure> {
+    async fn try_once(&self, thing: &Thing, state: &mut Deletion) -> Result<Option<String>, Failure> {
         if *state != Deletion::Answered {
-            let why = match self.api.delete(path).await {
-                Ok(answer) if answer.is_success() || thing.is_gone(&answer) => None,
-                Ok(answer) => Some(answer.reason()),
+            let why = match self.target.delete(thing).await {
+                Ok(Seen::Gone | Seen::There) => None,
+                Ok(Seen::Unclear(why)) => Some(why),
                 Err(failure) => Some(failure.to_string()),
             };
             if let Some(why) = why {
                 // It may have been carried out all the same.
-                let answer = self.api.get(path).await?;
-                return Ok(if thing.is_gone(&answer) { None } else { Some(why) });
+                return Ok(if self.target.look(thing).await? == Seen::Gone { None } else { Some(why) });
             }
             *state = Deletion::Answered;
         }
-        let answer = self.api.get(path).await?;
-        if thing.is_gone(&answer) {
-            return Ok(None);
-        }
-        if !answer.is_success() {
-            return Ok(Some(answer.reason()));
-        }
-        *state = Deletion::SeenAfterwards;
-        Ok(Some("it is still there after its deletion".into()))
+        Ok(match self.target.look(thing).await? {
+            Seen::Gone => None,
+            Seen::Unclear(why) => Some(why),
+            Seen::There => {
+                *state = Deletion::SeenAfterwards;
+                Some("it is still there after its deletion".into())
+            }
+        })
     }
 }
 

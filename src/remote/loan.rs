@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 
 use super::journal::Journal;
 use super::lease::{Lease, Return};
-use super::openai::{CallError, EXPIRY, FileObject, OpenAi};
 use super::save::Saved;
+use super::target::{CallError, EXPIRY, Step, Target, Upload};
 use super::thing::{Thing, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::Cleared;
@@ -19,12 +19,16 @@ pub(super) const TRIES: u32 = 3;
 /// The pause before the second try, if the server does not say.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is to be lent, to whom.
+/// What is to be lent, to whom, and on which terms.
 pub struct Loan<'a> {
     /// The other side.
-    pub api: &'a OpenAi,
+    pub target: &'a dyn Target,
     /// What may leave.
     pub cleared: &'a [&'a Cleared],
+    /// Whether it is uploaded before it is used, or by its use.
+    pub upload_first: bool,
+    /// Whether an expiry that is longer than was asked for, or not said, is accepted.
+    pub accept_expiry: bool,
     /// The run's id: all that the remote names hold.
     pub task: &'a str,
     /// How long the deletion of one thing may be tried.
@@ -37,7 +41,11 @@ pub struct Loan<'a> {
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The file is on the other side, until then at the latest (seconds since 1970).
-    Lent(&'a FileObject),
+    Lent(&'a Upload),
+    /// The other side keeps it longer than was asked for, or does not say how long: so many seconds.
+    LongExpiry(Option<u64>),
+    /// What the other side may keep all the same.
+    Keeps(&'a str),
     /// A container was made.
     Container(&'a str),
     /// The container does not say whether it can reach a network.
@@ -75,16 +83,19 @@ impl Loan<'_> {
         &self,
         journal: Journal,
         interrupted: impl Future<Output = ()>,
-        use_it: impl AsyncFnOnce(&mut Lease<'_>, &[FileObject]) -> Result<T>,
+        use_it: impl AsyncFnOnce(&mut Lease<'_>, &[Upload]) -> Result<T>,
     ) -> Outcome<T> {
-        let mut lease = Lease::new(self.api, self.task, self.patience, journal);
+        let mut lease = Lease::new(self.target, self.task, self.patience, journal);
         let mut granted = None;
         let lent = async {
+            if let Some(keeps) = self.target.prepare().await? {
+                (self.tell)(Event::Keeps(&keeps));
+            }
             let mut uploads = Vec::new();
-            for (number, cleared) in self.cleared.iter().enumerate() {
+            for (number, cleared) in self.cleared.iter().enumerate().filter(|_| self.upload_first) {
                 let upload = self.upload(&mut lease, number, cleared).await?;
                 (self.tell)(Event::Lent(&upload));
-                granted = granted.max(Some(check_upload(cleared, &upload)?));
+                granted = granted.max(self.check_upload(cleared, &upload)?);
                 uploads.push(upload);
             }
             use_it(&mut lease, &uploads).await
@@ -99,11 +110,21 @@ impl Loan<'_> {
     }
 
     /// Uploads, and sends again only what was not carried out for certain.
-    async fn upload(&self, lease: &mut Lease<'_>, number: usize, cleared: &Cleared) -> Result<FileObject> {
-        let name = file_name(self.task, number);
-        let call = async || self.api.upload(&name, cleared).await;
-        let made = |file: &FileObject| Thing::File(file.id.clone());
-        self.make(lease, "the upload failed", call, made).await
+    async fn upload(&self, lease: &mut Lease<'_>, number: usize, cleared: &Cleared) -> Result<Upload> {
+        let name = self.file_name(number);
+        let call = async |lease: &mut Lease<'_>| {
+            let mut note = |step: Step<'_>| match step {
+                Step::Made(thing) => lease.note(thing.clone()),
+                Step::Over(thing) => lease.over(thing),
+            };
+            self.target.upload(&name, cleared, &mut note).await
+        };
+        self.make(lease, "the upload failed", call, |upload: &Upload| upload.thing.clone()).await
+    }
+
+    /// The name of the table of this number over there.
+    pub(super) fn file_name(&self, number: usize) -> String {
+        file_name(self.task, number, self.cleared.get(number).map_or("csv", |c| c.ending()))
     }
 
     /// Makes something, and sends again only what was not carried out for certain.
@@ -114,12 +135,12 @@ impl Loan<'_> {
         &self,
         lease: &mut Lease<'_>,
         what: &str,
-        call: impl AsyncFn() -> Result<T, CallError>,
+        call: impl AsyncFn(&mut Lease<'_>) -> Result<T, CallError>,
         made: impl Fn(&T) -> Thing,
     ) -> Result<T> {
         for n in 1.. {
             lease.doubt()?;
-            let error = match call().await {
+            let error = match call(lease).await {
                 Ok(object) if made(&object).is_named() => {
                     lease.settle(Some(made(&object)));
                     return Ok(object);
@@ -149,20 +170,27 @@ impl Loan<'_> {
         }
         unreachable!("the last try returns")
     }
-}
 
-/// The expiry that was granted, if all is as it should be.
-fn check_upload(cleared: &Cleared, upload: &FileObject) -> Result<u64> {
-    if upload.bytes != Some(cleared.bytes()) {
-        return Err(Error::remote("another number of bytes arrived than was sent"));
-    }
-    let granted = upload.expires_at.zip(upload.created_at).map(|(end, start)| end.checked_sub(start));
-    match granted {
-        Some(Some(seconds @ 1..=EXPIRY)) => Ok(seconds),
-        Some(Some(seconds)) if seconds > EXPIRY => {
-            Err(Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}")))
+    /// The expiry that was granted, if all is as it should be.
+    fn check_upload(&self, cleared: &Cleared, upload: &Upload) -> Result<Option<u64>> {
+        if upload.bytes != Some(cleared.bytes()) {
+            return Err(Error::remote("another number of bytes arrived than was sent"));
         }
-        _ => Err(Error::remote("the service does not say when the file expires")),
+        match upload.granted {
+            Some(seconds @ 1..=EXPIRY) => Ok(Some(seconds)),
+            granted if self.accept_expiry => {
+                (self.tell)(Event::LongExpiry(granted));
+                Ok(granted)
+            }
+            Some(seconds) if seconds > EXPIRY => {
+                let error = Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}"));
+                Err(error.hint("--accept-expiry relies on the deletion alone"))
+            }
+            _ => {
+                let error = Error::remote("the service does not say when the file expires");
+                Err(error.hint("--accept-expiry relies on the deletion alone"))
+            }
+        }
     }
 }
 

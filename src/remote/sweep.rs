@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use super::journal::Left;
 use super::lease::{Lease, Return};
-use super::openai::OpenAi;
+use super::target::Target;
 use crate::error::Result;
 
 /// Gives back what a run left, here and there, and closes its journal if everything is gone.
 ///
 /// # Errors
 /// Those of the disk. What is still live on the other side is in the result.
-pub async fn sweep(api: &OpenAi, left: Left, patience: Duration) -> Result<Return> {
-    let returned = Lease::resume(api, &left, patience).give_back().await;
+pub async fn sweep(target: &dyn Target, left: Left, patience: Duration) -> Result<Return> {
+    let returned = Lease::resume(target, &left, patience).give_back().await;
     if returned.is_complete() {
         clear(left)?;
     }

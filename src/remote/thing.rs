@@ -1,27 +1,34 @@
-//! What a run makes on the other side: its names, its paths, and how an answer says that it is gone.
+//! What a run makes on the other side, and the names that it gives.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::client::Answer;
-use super::openai::{container_path, file_path, response_path};
-
-/// Something of ours on the other side.
+/// Something of ours on the other side. Ids are opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thing {
     /// An upload.
     File(String),
+    /// An upload in parts that has not become a file.
+    Parts(String),
     /// A container and all that is in it.
     Container(String),
+    /// A file in a container that is the user's: the container, the file.
+    ContainerFile(String, String),
     /// A stored response.
     Response(String),
+    /// An object of a store: its key, and its version where the store keeps several.
+    Object(String, Option<String>),
 }
 
+/// Endings that an upload may have.
+const ENDINGS: [&str; 5] = ["csv", "json", "ndjson", "parquet", "arrow"];
+
 /// The name of a run's upload of this number, from 0: neutral, and how its orphan is found.
-pub fn file_name(task: &str, number: usize) -> String {
-    if number == 0 { format!("hmask-{task}.csv") } else { format!("hmask-{task}-{}.csv", number + 1) }
+pub fn file_name(task: &str, number: usize, ending: &str) -> String {
+    let task = container_name(task);
+    if number == 0 { format!("{task}.{ending}") } else { format!("{task}-{}.{ending}", number + 1) }
 }
 
 /// Whether an upload of this name is one of a run. Some servers keep only letters, digits and dots of a name.
@@ -29,7 +36,8 @@ pub fn is_file_of(task: &str, name: &str) -> bool {
     let plain =
         |name: &str| name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' }).collect::<String>();
     let name = plain(name);
-    let rest = name.strip_prefix(&plain(&container_name(task))).and_then(|rest| rest.strip_suffix(".csv"));
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    let rest = stem.strip_prefix(&plain(&container_name(task))).filter(|_| ENDINGS.contains(&ending));
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n > 1)))
 }
 
@@ -39,31 +47,13 @@ pub fn container_name(task: &str) -> String {
 }
 
 impl Thing {
-    /// Where it stands, below the base URL.
-    pub fn path(&self) -> String {
-        match self {
-            Self::File(id) => file_path(id),
-            Self::Container(id) => container_path(id),
-            Self::Response(id) => response_path(id),
-        }
-    }
-
-    /// Whether its id can be one: a path of its own, and not that of a list.
+    /// Whether its ids can be some: each a path of its own, and not that of a list.
     pub fn is_named(&self) -> bool {
-        let (Self::File(id) | Self::Container(id) | Self::Response(id)) = self;
-        !id.is_empty() && !id.starts_with('.')
-    }
-
-    /// Whether an answer says that the thing does not exist: 404; for a container also that it is expired or deleted.
-    pub(super) fn is_gone(&self, answer: &Answer) -> bool {
-        if answer.status == 404 {
-            return true;
+        let is_one = |id: &String| !id.is_empty() && !id.starts_with('.');
+        match self {
+            Self::File(id) | Self::Parts(id) | Self::Container(id) | Self::Response(id) | Self::Object(id, _) => is_one(id),
+            Self::ContainerFile(container, id) => is_one(container) && is_one(id),
         }
-        let Self::Container(_) = self else { return false };
-        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let expired = body["error"]["message"].as_str().is_some_and(|m| m.contains("Container is expired"));
-        let over = matches!(body["status"].as_str(), Some("expired" | "deleted"));
-        answer.status == 400 && expired || answer.is_success() && over
     }
 }
 
@@ -71,8 +61,12 @@ impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(id) => write!(f, "upload {id}"),
+            Self::Parts(id) => write!(f, "upload in parts {id}"),
             Self::Container(id) => write!(f, "container {id}"),
+            Self::ContainerFile(container, id) => write!(f, "file {id} of container {container}"),
             Self::Response(id) => write!(f, "response {id}"),
+            Self::Object(key, None) => write!(f, "object {key}"),
+            Self::Object(key, Some(version)) => write!(f, "object {key}, version {version}"),
         }
     }
 }
@@ -86,15 +80,17 @@ mod tests {
         for (name, ours) in [
             ("hmask-0193-b1e2.csv", true),
             ("hmask_0193_b1e2.csv", true),
+            ("hmask-0193-b1e2.parquet", true),
             ("hmask-0193-b1e2-2.csv", true),
-            ("hmask_0193_b1e2_17.csv", true),
+            ("hmask_0193_b1e2_17.json", true),
             ("hmask-0193-b1e2-1.csv", false),
             ("hmask-0193-b1e23.csv", false),
             ("hmask-0193-b1e2-x.csv", false),
+            ("hmask-0193-b1e2.exe", false),
             ("hmask-0193-b1e3.csv", false),
         ] {
             assert_eq!(is_file_of("0193-b1e2", name), ours, "{name}");
         }
-        assert!((0..20).all(|n| is_file_of("t", &file_name("t", n))));
+        assert!((0..20).all(|n| ENDINGS.iter().all(|e| is_file_of("t", &file_name("t", n, e)))));
     }
 }

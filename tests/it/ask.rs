@@ -78,7 +78,10 @@ fn nothing_is_sent_when_the_call_or_the_table_is_wrong() {
     lend(&["-c", "a", "--manifest", "t.csv", "--force"]).fails(2, "is the input");
     lend(&["-c", "a", "--save-dir", "t.csv"]).fails(2, "no folder");
     lend(&["-c", "#1", "--no-header"]).fails(2, "--no-header");
-    lend(&["-c", "a", "--format", "ndjson"]).fails(3, "NDJSON");
+    lend(&["-c", "a", "--format", "ndjson"]).fails(3, "no JSON");
+    lend(&["-c", "a", "--attach", "message", "--via", "container"]).fails(2, "no container");
+    place.run(&["ask", t, "-c", "a", TOTAL, "--to", "azure"]).fails(2, "AZURE_OPENAI_ENDPOINT is not set");
+    place.run(&["ask", "cfile_12ab", "-c", "a", TOTAL, "--to", &server.url()]).fails(2, "there already");
     assert_eq!(place.read("t.csv"), b"a\n1\n");
     assert_eq!(server.requests(), Vec::<String>::new());
 }

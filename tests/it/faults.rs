@@ -164,7 +164,7 @@ fn read_request(client: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-fn forward(to: &str, request: &[u8]) -> Vec<u8> {
+pub fn forward(to: &str, request: &[u8]) -> Vec<u8> {
     let mut upstream = TcpStream::connect(to).unwrap();
     upstream.write_all(request).unwrap();
     let mut answer = Vec::new();

@@ -11,7 +11,7 @@ use super::mask::PERSONAL;
 const QUESTION: &str = "SELECT COUNT(*) AS n FROM data";
 const JOURNALS: &str = "home/.local/state/hmask";
 
-fn journals(place: &Place) -> Vec<String> {
+pub fn journals(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.path(JOURNALS)).into_iter().flatten();
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).filter(|name| name != "manifests").collect()
 }
@@ -27,7 +27,7 @@ fn lend(place: &Place, to: &str, more: &[&str]) -> Ran {
 }
 
 /// Moves the journals of all places into one.
-fn gather(places: &[Place], into: &Place) {
+pub fn gather(places: &[Place], into: &Place) {
     fs::create_dir_all(into.path(JOURNALS)).unwrap();
     for place in places {
         for name in journals(place) {
@@ -37,10 +37,10 @@ fn gather(places: &[Place], into: &Place) {
 }
 
 /// Kills runs at each step of their journal in turn, until one comes to its end.
-fn kill_at_each_step(run: impl Fn(&Place) -> Ran) -> Vec<Place> {
+pub fn kill_at_each_step(place: impl Fn() -> Place, run: impl Fn(&Place) -> Ran) -> Vec<Place> {
     let mut places = Vec::new();
     for step in 1.. {
-        let place = Place::with_token().set("HMASK_TEST_KILL_AT", &step.to_string());
+        let place = place().set("HMASK_TEST_KILL_AT", &step.to_string());
         let ran = run(&place);
         if ran.code == 0 {
             break;
@@ -57,9 +57,9 @@ fn kill_at_each_step(run: impl Fn(&Place) -> Ran) -> Vec<Place> {
 fn killed_at_any_step_and_swept_once_nothing_is_there() {
     let server = Server::start(rules([]));
     let url = server.url();
-    let mut places = kill_at_each_step(|place| ask(place, &url));
+    let mut places = kill_at_each_step(Place::with_token, |place| ask(place, &url));
     let asked = places.len();
-    places.extend(kill_at_each_step(|place| lend(place, &url, &["--", "true"])));
+    places.extend(kill_at_each_step(Place::with_token, |place| lend(place, &url, &["--", "true"])));
     // Begin, intent, live, settled twice, gone twice: before and after each line, and around the end of the journal.
     assert_eq!((asked, places.len() - asked), (20, 12));
     assert!(server.live() > asked / 2, "the kills came too late");
@@ -71,7 +71,7 @@ fn killed_at_any_step_and_swept_once_nothing_is_there() {
 
 #[test]
 fn a_run_on_the_embedded_endpoint_leaves_no_folder_once_swept() {
-    let places = kill_at_each_step(|place| ask(place, "local"));
+    let places = kill_at_each_step(Place::with_token, |place| ask(place, "local"));
     assert_eq!(places.len(), 22);
     for place in places {
         let place = place.unset("HMASK_TEST_KILL_AT");

@@ -2,27 +2,37 @@
 //!
 //! Answers are taken apart leniently: whatever is not needed may be missing, null or unknown. Ids are opaque.
 
+mod question;
 mod response;
 mod stream;
+mod target;
 
-use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
+use reqwest::Method;
 use reqwest::multipart::{Form, Part};
-use reqwest::{Body, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio_util::io::ReaderStream;
 
+pub use question::{Place, Question};
 pub use response::{Response, Status};
 use stream::Incoming;
 pub use stream::Progress;
 
-use super::client::{Answer, Client, Failure};
+use super::client::{Answer, Client, Failure, body};
+use super::target::{CallError, EXPIRY, Step};
+use super::thing::Thing;
 use crate::gate::Cleared;
 
-/// The expiry that is asked for, in seconds: the least that the Files API takes.
-pub const EXPIRY: u64 = 3600;
+/// Bytes that one upload may have (`OpenAI`, createFile), and all parts of one (createUpload).
+const MAX_FILE: u64 = 512 << 20;
+/// Bytes that all parts of an upload may have.
+pub const MAX_BYTES: u64 = 8 << 30;
+/// Bytes of a part: at most 64 MB (`OpenAI`, addUploadPart).
+const PART: u64 = 32 << 20;
+/// The least expiry that Azure documents, in seconds: 14 days.
+const AZURE_EXPIRY: u64 = 14 * 24 * 3600;
 /// Idle minutes that a container may live: the most that the service grants.
 const CONTAINER_MINUTES: u64 = 20;
 /// How long one small request may take.
@@ -33,18 +43,31 @@ const LARGE: Duration = Duration::from_mins(30);
 /// The API behind a client.
 pub struct OpenAi {
     client: Client,
-    answer_within: Duration,
+    terms: Terms,
 }
 
-/// Why a call did not do what it should.
-#[derive(Debug)]
-pub enum CallError {
-    /// The service refused: nothing was made.
-    Refused(Answer),
-    /// Nothing was sent.
-    NotSent(String),
-    /// It may have been carried out.
-    Unknown(String),
+/// How an endpoint wants to be spoken to.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// How long a question may take.
+    pub answer_within: Duration,
+    /// Whether it is Azure's: another purpose, another expiry.
+    pub azure: bool,
+    /// Whether a longer expiry may be asked for, where one hour is refused.
+    pub accept_expiry: bool,
+    /// Bytes beyond which an upload goes in parts.
+    pub whole: u64,
+}
+
+impl Terms {
+    /// Those of `OpenAI` itself.
+    pub fn new(answer_within: Duration) -> Self {
+        Self { answer_within, azure: false, accept_expiry: false, whole: MAX_FILE }
+    }
+
+    fn purpose(&self) -> &'static str {
+        if self.azure { "assistants" } else { "user_data" }
+    }
 }
 
 /// An object of the Files API: what must be known of it.
@@ -92,42 +115,6 @@ pub struct ContainerOptions {
     pub domains: Vec<String>,
 }
 
-/// A question and how it is put.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// What is asked.
-    pub text: String,
-    /// The model's name.
-    pub model: String,
-    /// What the model is told beforehand.
-    pub instructions: String,
-    /// What was asked and answered before, in the same container. It is sent along, so that nothing has to be stored over there.
-    pub before: Vec<(String, String)>,
-    /// Whether the answer is to be told as it comes.
-    pub stream: bool,
-}
-
-impl Question {
-    fn body(&self, container: &str) -> Value {
-        let message = |role: &str, text: &str| json!({"role": role, "content": text});
-        let input = if self.before.is_empty() {
-            json!(self.text)
-        } else {
-            let before = self.before.iter().flat_map(|(asked, said)| [message("user", asked), message("assistant", said)]);
-            before.chain([message("user", &self.text)]).collect()
-        };
-        let mut body = json!({
-            "model": self.model, "instructions": self.instructions, "input": input,
-            "tools": [{"type": "code_interpreter", "container": container}],
-            "include": ["code_interpreter_call.outputs"], "tool_choice": "required", "store": false,
-        });
-        if self.stream {
-            body["stream"] = json!(true);
-        }
-        body
-    }
-}
-
 #[derive(Deserialize)]
 struct List<T> {
     data: Vec<T>,
@@ -137,9 +124,9 @@ struct List<T> {
 }
 
 impl OpenAi {
-    /// The API; a question may take `answer_within`.
-    pub fn new(client: Client, answer_within: Duration) -> Self {
-        Self { client, answer_within }
+    /// The API behind a client.
+    pub fn new(client: Client, terms: Terms) -> Self {
+        Self { client, terms }
     }
 
     /// Scheme, host and port of the endpoint.
@@ -157,20 +144,114 @@ impl OpenAi {
         self.client.url(path)
     }
 
-    /// Uploads a file that may leave, with its expiry. The small parts come first, and the length is known.
+    /// Uploads a file that may leave, with its expiry; a large one in parts, of which `note` is told.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn upload(&self, name: &str, cleared: &Cleared) -> Result<FileObject, CallError> {
-        let file = cleared.reader().map_err(|e| CallError::NotSent(e.to_string()))?;
-        let part = Part::stream_with_length(body(file), cleared.bytes()).file_name(name.to_owned());
-        let part = part.mime_str("text/csv").map_err(|e| CallError::NotSent(e.to_string()))?;
+    pub async fn upload_file(
+        &self,
+        name: &str,
+        cleared: &Cleared,
+        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
+    ) -> Result<FileObject, CallError> {
+        let once = async |seconds, note: &mut (dyn for<'t> FnMut(Step<'t>) + Send)| {
+            if cleared.bytes() > self.terms.whole {
+                self.upload_in_parts(name, cleared, seconds, note).await
+            } else {
+                self.upload_whole(name, cleared, seconds).await
+            }
+        };
+        match once(EXPIRY, note).await {
+            // Azure documents 14 days as the least; whether one hour is refused, only the answer says.
+            Err(CallError::Refused(answer)) if self.terms.azure && self.terms.accept_expiry && answer.status == 400 => {
+                once(AZURE_EXPIRY, note).await
+            }
+            done => done,
+        }
+    }
+
+    /// The small parts come first, and the length is known.
+    async fn upload_whole(&self, name: &str, cleared: &Cleared, seconds: u64) -> Result<FileObject, CallError> {
         let form = Form::new()
-            .text("purpose", "user_data")
+            .text("purpose", self.terms.purpose())
             .text("expires_after[anchor]", "created_at")
-            .text("expires_after[seconds]", EXPIRY.to_string())
-            .part("file", part);
+            .text("expires_after[seconds]", seconds.to_string())
+            .part("file", part(name, cleared)?);
         parse(self.client.send(Method::POST, "files", LARGE, |r| r.multipart(form)).await)
+    }
+
+    async fn upload_in_parts(
+        &self,
+        name: &str,
+        cleared: &Cleared,
+        seconds: u64,
+        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
+    ) -> Result<FileObject, CallError> {
+        #[derive(Deserialize)]
+        struct Id {
+            id: String,
+        }
+        #[derive(Deserialize)]
+        struct Completed {
+            file: FileObject,
+        }
+        let body = json!({
+            "filename": name, "purpose": self.terms.purpose(), "bytes": cleared.bytes(), "mime_type": cleared.media_type(),
+            "expires_after": {"anchor": "created_at", "seconds": seconds},
+        });
+        let begun: Id = parse(self.client.send(Method::POST, "uploads", SMALL, |r| r.json(&body)).await)?;
+        let thing = Thing::Parts(begun.id.clone());
+        if !thing.is_named() {
+            return Err(CallError::Unknown("an answer with an id that is none".into()));
+        }
+        note(Step::Made(&thing));
+        let base = parts_path(&begun.id);
+        let size = PART.min(self.terms.whole.max(1));
+        let mut ids = Vec::new();
+        for start in (0..cleared.bytes()).step_by(usize::try_from(size).unwrap_or(usize::MAX)) {
+            let length = size.min(cleared.bytes() - start);
+            let not_read = |e: std::io::Error| CallError::NotSent(e.to_string());
+            let mut file = cleared.reader().map_err(|e| CallError::NotSent(e.to_string()))?;
+            file.seek(SeekFrom::Start(start)).map_err(not_read)?;
+            let mut bytes = vec![0; length as usize];
+            file.read_exact(&mut bytes).map_err(not_read)?;
+            let form = Form::new().part("data", Part::bytes(bytes).file_name("part"));
+            let sent = self.client.send(Method::POST, &format!("{base}/parts"), LARGE, |r| r.multipart(form)).await;
+            ids.push(parse::<Id>(sent)?.id);
+        }
+        let body = json!({"part_ids": ids});
+        let done = self.client.send(Method::POST, &format!("{base}/complete"), LARGE, |r| r.json(&body)).await;
+        let done: Completed = parse(done)?;
+        note(Step::Over(&thing));
+        Ok(done.file)
+    }
+
+    /// Puts what may leave into a container, without an upload of its own.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn upload_into(&self, container: &str, name: &str, cleared: &Cleared) -> Result<ContainerFile, CallError> {
+        let form = Form::new().part("file", part(name, cleared)?);
+        let path = format!("containers/{}/files", segment(container));
+        parse(self.client.send(Method::POST, &path, LARGE, |r| r.multipart(form)).await)
+    }
+
+    /// Puts an upload into a container.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn add_to(&self, container: &str, file: &str) -> Result<ContainerFile, CallError> {
+        let path = format!("containers/{}/files", segment(container));
+        let body = json!({"file_id": file});
+        parse(self.client.send(Method::POST, &path, SMALL, |r| r.json(&body)).await)
+    }
+
+    /// What is known of a container.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn container(&self, container: &str) -> Result<ContainerObject, CallError> {
+        parse(self.client.send(Method::GET, &container_path(container), SMALL, |r| r).await)
     }
 
     /// All uploads of such names, through all pages.
@@ -214,8 +295,16 @@ impl OpenAi {
     /// # Errors
     /// See [`CallError`].
     pub async fn made_by_assistant(&self, container: &str) -> Result<Vec<ContainerFile>, CallError> {
-        let all: Vec<ContainerFile> = self.pages(&format!("containers/{}/files?limit=100", segment(container))).await?;
+        let all = self.container_files(container).await?;
         Ok(all.into_iter().filter(|f| f.source.as_deref() == Some("assistant")).collect())
+    }
+
+    /// All files within a container.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn container_files(&self, container: &str) -> Result<Vec<ContainerFile>, CallError> {
+        self.pages(&format!("containers/{}/files?limit=100", segment(container))).await
     }
 
     /// What is known of a file within a container.
@@ -223,8 +312,7 @@ impl OpenAi {
     /// # Errors
     /// See [`CallError`].
     pub async fn container_file(&self, container: &str, file: &str) -> Result<ContainerFile, CallError> {
-        let path = format!("containers/{}/files/{}", segment(container), segment(file));
-        parse(self.client.send(Method::GET, &path, SMALL, |r| r).await)
+        parse(self.client.send(Method::GET, &container_file_path(container, file), SMALL, |r| r).await)
     }
 
     /// The content of a file within a container, in pieces; returns its length.
@@ -238,7 +326,7 @@ impl OpenAi {
         mut take: impl FnMut(&[u8]) -> std::io::Result<()>,
     ) -> Result<u64, CallError> {
         const MAX: u64 = 2 << 30;
-        let path = format!("containers/{}/files/{}/content", segment(container), segment(file));
+        let path = format!("{}/content", container_file_path(container, file));
         let mut length = 0;
         let done = self.client.exchange(
             Method::GET,
@@ -254,19 +342,19 @@ impl OpenAi {
             },
         );
         match done.await {
-            Ok((200..300, _)) => Ok(length),
-            Ok((status, retry_after)) => Err(CallError::Refused(Answer { status, body: Vec::new(), retry_after })),
+            Ok(head) if (200..300).contains(&head.status) => Ok(length),
+            Ok(head) => Err(CallError::Refused(Answer { status: head.status, body: Vec::new(), retry_after: head.retry_after })),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Asks in a container, and waits for the whole response.
+    /// Asks, and waits for the whole response.
     ///
     /// # Errors
     /// See [`CallError`]. A response that failed is no error here: see [`Response::status`].
-    pub async fn ask(&self, question: &Question, container: &str) -> Result<Response, CallError> {
-        let body = question.body(container);
-        let value: Value = parse(self.client.send(Method::POST, "responses", self.answer_within, |r| r.json(&body)).await)?;
+    pub async fn ask(&self, question: &Question, place: Place<'_>) -> Result<Response, CallError> {
+        let body = question.body(place);
+        let value: Value = parse(self.client.send(Method::POST, "responses", self.terms.answer_within, |r| r.json(&body)).await)?;
         Ok(Response::new(&value))
     }
 
@@ -277,40 +365,25 @@ impl OpenAi {
     pub async fn ask_streaming(
         &self,
         question: &Question,
-        container: &str,
+        place: Place<'_>,
         tell: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Response, CallError> {
-        let body = question.body(container);
+        let body = question.body(place);
         let mut incoming = Incoming::default();
         let sent = self.client.exchange(
             Method::POST,
             "responses",
-            self.answer_within,
+            self.terms.answer_within,
             |r| r.json(&body),
             |bytes| incoming.push(bytes, tell).map_err(Failure::Unknown),
         );
-        let (status, retry_after) = sent.await?;
-        if !(200..300).contains(&status) {
-            return parse::<Value>(Ok(Answer { status, body: self.client.clean(incoming.body()), retry_after }))
+        let head = sent.await?;
+        if !(200..300).contains(&head.status) {
+            let body = self.client.clean(incoming.body());
+            return parse::<Value>(Ok(Answer { status: head.status, body, retry_after: head.retry_after }))
                 .and(Err(CallError::Unknown("an answer that is none".into())));
         }
         incoming.finish()
-    }
-
-    /// Deletes what stands at a path; the answer is only to be judged by its status.
-    ///
-    /// # Errors
-    /// No answer.
-    pub async fn delete(&self, path: &str) -> Result<Answer, Failure> {
-        self.client.send(Method::DELETE, path, SMALL, |r| r).await
-    }
-
-    /// Looks at what stands at a path.
-    ///
-    /// # Errors
-    /// No answer.
-    pub async fn get(&self, path: &str) -> Result<Answer, Failure> {
-        self.client.send(Method::GET, path, SMALL, |r| r).await
     }
 
     /// All pages of a list; `path` has a query.
@@ -365,47 +438,41 @@ impl ContainerObject {
     }
 }
 
-impl From<Failure> for CallError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NotSent(why) => Self::NotSent(why),
-            Failure::Unknown(why) => Self::Unknown(why),
-        }
-    }
-}
-
-impl std::fmt::Display for CallError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Refused(answer) => f.write_str(&answer.reason()),
-            Self::NotSent(why) | Self::Unknown(why) => f.write_str(why),
-        }
-    }
+fn part(name: &str, cleared: &Cleared) -> Result<Part, CallError> {
+    let file = cleared.reader().map_err(|e| CallError::NotSent(e.to_string()))?;
+    let part = Part::stream_with_length(body(file), cleared.bytes()).file_name(name.to_owned());
+    part.mime_str(cleared.media_type()).map_err(|e| CallError::NotSent(e.to_string()))
 }
 
 /// Path of an upload.
-pub fn file_path(id: &str) -> String {
+fn file_path(id: &str) -> String {
     format!("files/{}", segment(id))
 }
 
 /// Path of a container.
-pub fn container_path(id: &str) -> String {
+fn container_path(id: &str) -> String {
     format!("containers/{}", segment(id))
 }
 
 /// Path of a response.
-pub fn response_path(id: &str) -> String {
+fn response_path(id: &str) -> String {
     format!("responses/{}", segment(id))
+}
+
+/// Path of an upload in parts.
+fn parts_path(id: &str) -> String {
+    format!("uploads/{}", segment(id))
+}
+
+/// Path of a file within a container.
+fn container_file_path(container: &str, file: &str) -> String {
+    format!("{}/files/{}", container_path(container), segment(file))
 }
 
 /// An id as one segment of a path, whatever a server may have put into it.
 fn segment(id: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     id.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-}
-
-fn body(file: File) -> Body {
-    Body::wrap_stream(ReaderStream::with_capacity(tokio::fs::File::from_std(file), 1 << 16))
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(answer: Result<Answer, Failure>) -> Result<T, CallError> {

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::CallError;
 use super::response::Response;
+use crate::remote::target::CallError;
 
 /// Bytes that an event may have: a whole response with its outputs is one.
 const MAX_EVENT: usize = 64 << 20;
@@ -16,6 +16,8 @@ const MAX_EVENT: usize = 64 << 20;
 pub enum Progress<'e> {
     /// It runs in this container.
     Container(&'e str),
+    /// The service stores it under this id.
+    Stored(&'e str),
     /// The interpreter runs code.
     Interpreting,
     /// A piece of the answer.
@@ -107,6 +109,9 @@ impl Incoming {
             if let Some(id) = container.as_str().filter(|id| !id.is_empty()) {
                 tell(Progress::Container(id));
             }
+        }
+        if let Some(id) = event["response"]["id"].as_str().filter(|_| event["response"]["store"] == true) {
+            tell(Progress::Stored(id));
         }
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {

@@ -14,7 +14,7 @@ use super::{Shared, lock};
 /// The two fields of the expiry, as multipart names them.
 const ANCHOR: &str = "expires_after[anchor]";
 const SECONDS: &str = "expires_after[seconds]";
-const PURPOSES: [&str; 6] = ["fine-tune", "assistants", "batch", "user_data", "vision", "evals"];
+pub(super) const PURPOSES: [&str; 6] = ["fine-tune", "assistants", "batch", "user_data", "vision", "evals"];
 /// Most entries of a list.
 const MAX_PAGE: usize = 10_000;
 
@@ -52,7 +52,8 @@ pub(super) async fn create(
     Ok(Json(body))
 }
 
-fn expiry(anchor: Option<&str>, seconds: Option<&str>) -> Result<Option<u64>, ApiError> {
+/// The expiry of these two fields.
+pub(super) fn expiry(anchor: Option<&str>, seconds: Option<&str>) -> Result<Option<u64>, ApiError> {
     match (anchor, seconds) {
         (None, None) => Ok(None),
         (Some("created_at"), Some(seconds)) => match seconds.parse() {

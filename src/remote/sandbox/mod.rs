@@ -6,6 +6,7 @@
 mod answer;
 mod containers;
 mod files;
+mod parts;
 mod responses;
 mod store;
 mod stream;
@@ -124,6 +125,10 @@ fn router(store: Shared, api_key: &str) -> Router {
         .route("/v1/files", post(files::create).get(files::list))
         .route("/v1/files/{file}", get(files::retrieve).delete(files::delete))
         .route("/v1/files/{file}/content", get(files::content))
+        .route("/v1/uploads", post(parts::create))
+        .route("/v1/uploads/{upload}/parts", post(parts::add))
+        .route("/v1/uploads/{upload}/complete", post(parts::complete))
+        .route("/v1/uploads/{upload}/cancel", post(parts::cancel))
         .route("/v1/containers", post(containers::create).get(containers::list))
         .route(container, get(containers::retrieve).delete(containers::delete))
         .route(&format!("{container}/files"), post(containers::create_file).get(containers::list_files))
@@ -141,10 +146,16 @@ fn router(store: Shared, api_key: &str) -> Router {
 }
 
 async fn authorise(State(api_key): State<Arc<str>>, request: Request, next: Next) -> Result<Response, ApiError> {
-    let given = request.headers().get("authorization").and_then(|v| v.to_str().ok());
-    match given.and_then(|v| v.strip_prefix("Bearer ")) {
-        Some(token) if token == &*api_key => Ok(next.run(request).await),
-        Some(_) => Err(ApiError::new(401, "Incorrect API key provided.").code("invalid_api_key")),
+    match is_right(&request, &api_key) {
+        Some(true) => Ok(next.run(request).await),
+        Some(false) => Err(ApiError::new(401, "Incorrect API key provided.").code("invalid_api_key")),
         None => Err(ApiError::new(401, "You didn't provide an API key.")),
     }
+}
+
+/// Whether the token of a request is right, if it has one; Azure's header will do as well.
+fn is_right(request: &Request, api_key: &str) -> Option<bool> {
+    let header = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok());
+    let given = header("authorization").and_then(|v| v.strip_prefix("Bearer ")).or_else(|| header("api-key"));
+    given.map(|token| token == api_key)
 }

@@ -1,6 +1,7 @@
 //! `/v1/responses`: a question that is SQL, answered over the tables of a container.
 
 use std::fs;
+use std::path::PathBuf;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -13,6 +14,7 @@ use super::containers::{MAX_MINUTES, copies, file_ids, known_keys, memory_limit,
 use super::store::{Container, ContainerFile, Stored, container_file_id, now, random_hex};
 use super::{Shared, lock};
 use crate::analyse::{Answer, QueryError, Table, query};
+use crate::table::Format;
 
 /// What a request may have (the service's own list).
 const KNOWN: [&str; 28] = [
@@ -73,6 +75,8 @@ struct Asked {
 
 /// The container to ask in.
 enum Wanted {
+    /// None: these uploads stand in the question.
+    Message(Vec<String>),
     Id(String),
     /// A new one, or that of the response before.
     Auto {
@@ -85,15 +89,17 @@ enum Wanted {
 pub(super) async fn create(State(store): State<Shared>, body: Result<Json<Value>, JsonRejection>) -> Result<Response, ApiError> {
     let asked = Asked::read(object(body)?)?;
     let (container, tables) = place(&store, &asked)?;
+    let container = container.as_deref();
     let question = asked.question.clone();
     let answer = tokio::task::spawn_blocking(move || query(&tables, &question)).await;
     let answer = answer.unwrap_or_else(|_| Err(QueryError("the query cannot be carried out".into())));
-    let response = asked.respond(&store, &container, answer)?;
+    let response = asked.respond(&store, container, answer)?;
     if asked.store {
         let mut store = lock(&store);
         let number = store.number();
         let id = response["id"].as_str().unwrap_or_default().to_owned();
-        store.responses.insert(number, Stored { id, container, body: response.clone() });
+        let files = asked.container.files().to_vec();
+        store.responses.insert(number, Stored { id, container: container.map(str::to_owned), files, body: response.clone() });
     }
     if asked.body.get("stream") == Some(&json!(true)) {
         return Ok(super::stream::events(&response));
@@ -140,14 +146,26 @@ impl Asked {
         let store = flag("store", true)?;
         let question = question(body.get("input").ok_or_else(|| ApiError::missing("input"))?)?;
         let outputs = includes(body.get("include"))?;
-        let container = tool(body.get("tools"))?;
+        let files = input_files(body.get("input").unwrap_or(&Value::Null));
+        let follows = body.get("previous_response_id").is_some_and(Value::is_string);
+        let container = match body.get("tools") {
+            None if !files.is_empty() || follows => Wanted::Message(files),
+            tools => tool(tools)?,
+        };
         Ok(Self { body, question, outputs, store, container })
     }
 
     /// The response to the question; its result becomes a file of the container.
-    fn respond(&self, store: &Shared, container: &str, answer: Result<Answer, QueryError>) -> Result<Value, ApiError> {
+    fn respond(&self, store: &Shared, container: Option<&str>, answer: Result<Answer, QueryError>) -> Result<Value, ApiError> {
         let created_at = now();
         let mut store = lock(store);
+        let Some(container) = container else {
+            let (output, error) = match answer {
+                Ok(answer) => (json!([said(&answer.text, &json!([]))]), Value::Null),
+                Err(QueryError(why)) => (json!([]), json!({"code": BAD_QUESTION, "message": why})),
+            };
+            return Ok(self.envelope(created_at, &output, &error));
+        };
         let disk = store.new_path();
         let container = store.container(container)?;
         let call = |status: &str, logs: &str| {
@@ -253,12 +271,12 @@ fn tool(tools: Option<&Value>) -> Result<Wanted, ApiError> {
 }
 
 /// The container to ask in, with the uploads in it, and its tables.
-fn place(store: &Shared, asked: &Asked) -> Result<(String, Vec<Table>), ApiError> {
+fn place(store: &Shared, asked: &Asked) -> Result<(Option<String>, Vec<Table>), ApiError> {
     let mut store = lock(store);
     let previous = asked.body.get("previous_response_id").and_then(Value::as_str);
     let before = match previous {
         Some(id) => {
-            let found = store.responses.values().find(|r| r.id == id).map(|r| r.container.clone());
+            let found = store.responses.values().find(|r| r.id == id).map(|r| (r.container.clone(), r.files.clone()));
             Some(found.ok_or_else(|| {
                 ApiError::bad(format!("Previous response with id '{id}' not found."))
                     .param("previous_response_id")
@@ -267,7 +285,17 @@ fn place(store: &Shared, asked: &Asked) -> Result<(String, Vec<Table>), ApiError
         }
         None => None,
     };
+    let (before, files) = before.unwrap_or_default();
     let id = match &asked.container {
+        Wanted::Message(ids) => {
+            let ids = if ids.is_empty() { &files } else { ids };
+            let mut sent = Vec::new();
+            for id in ids {
+                let file = store.file(id)?;
+                sent.push((file.name.clone(), file.path.clone()));
+            }
+            return Ok((None, tables(&sent)));
+        }
         Wanted::Id(id) => id.clone(),
         Wanted::Auto { memory_limit, network_policy, file_ids } => {
             let mut files = copies(&mut store, file_ids)?;
@@ -283,23 +311,46 @@ fn place(store: &Shared, asked: &Asked) -> Result<(String, Vec<Table>), ApiError
             }
         }
     };
-    let tables = tables(store.container(&id)?);
-    Ok((id, tables))
+    let container = store.container(&id)?;
+    // Behind the hash that the service puts before a name.
+    let plain = |name: &str| name.split_once('-').map_or(name, |(_, name)| name).to_owned();
+    let sent = container.files.iter().filter(|f| f.source == "user").map(|f| (plain(f.name()), f.disk.clone()));
+    let tables = tables(&sent.collect::<Vec<_>>());
+    Ok((Some(id), tables))
 }
 
-/// What was sent to a container: by its stem and its number, and the newest of all as `data`.
-fn tables(container: &Container) -> Vec<Table> {
-    let sent: Vec<&ContainerFile> = container.files.iter().filter(|f| f.source == "user").collect();
+/// What was sent: by its stem and its number, and the newest of all as `data`.
+fn tables(sent: &[(String, PathBuf)]) -> Vec<Table> {
     let newest = sent.len().saturating_sub(1);
-    let table = |(i, file): (usize, &&ContainerFile)| {
-        // Behind the hash that the service puts before a name.
-        let name = file.name().split_once('-').map_or(file.name(), |(_, name)| name);
-        let stem = name.split('.').next().unwrap_or(name).to_owned();
+    let table = |(i, (name, path)): (usize, &(String, PathBuf))| {
+        let (stem, ending) = name.split_once('.').unwrap_or((name, "csv"));
         let numbered = format!("{TABLE}_{}", i + 1);
-        let names = if i == newest { vec![TABLE.into(), numbered, stem] } else { vec![numbered, stem] };
-        Table { names, path: file.disk.clone() }
+        let names = if i == newest { vec![TABLE.into(), numbered, stem.into()] } else { vec![numbered, stem.into()] };
+        let format = match ending {
+            "json" | "ndjson" | "jsonl" => Format::Ndjson,
+            "parquet" => Format::Parquet,
+            "arrow" | "feather" => Format::Ipc,
+            _ => Format::Csv,
+        };
+        Table { names, path: path.clone(), format }
     };
     sent.iter().enumerate().map(table).collect()
+}
+
+/// Ids of the uploads that stand in the question.
+fn input_files(input: &Value) -> Vec<String> {
+    let parts = input.as_array().into_iter().flatten().filter_map(|message| message["content"].as_array()).flatten();
+    parts.filter(|part| part["type"] == "input_file").filter_map(|part| part["file_id"].as_str().map(str::to_owned)).collect()
+}
+
+impl Wanted {
+    /// The uploads that stand in the question.
+    fn files(&self) -> &[String] {
+        match self {
+            Self::Message(files) => files,
+            _ => &[],
+        }
+    }
 }
 
 /// A file for a result, under a name that the container does not have yet.
@@ -326,8 +377,13 @@ fn message(answer: &Answer, file: &ContainerFile, container: &str) -> Value {
         "type": "container_file_citation", "container_id": container, "file_id": file.id, "filename": file.name(),
         "start_index": start, "end_index": start + file.name().chars().count(),
     });
+    said(&text, &json!([citation]))
+}
+
+/// A message of the assistant.
+fn said(text: &str, annotations: &Value) -> Value {
     json!({
         "id": format!("msg_{}", random_hex(16)), "type": "message", "status": "completed", "role": "assistant",
-        "content": [{"type": "output_text", "text": text, "logprobs": [], "annotations": [citation]}],
+        "content": [{"type": "output_text", "text": text, "logprobs": [], "annotations": annotations}],
     })
 }

@@ -21,6 +21,23 @@ pub(super) struct Store {
     pub files: BTreeMap<u64, StoredFile>,
     pub containers: BTreeMap<u64, Container>,
     pub responses: BTreeMap<u64, Stored>,
+    /// Uploads in parts, whatever became of them.
+    pub pending: BTreeMap<u64, Pending>,
+}
+
+/// An upload in parts.
+pub(super) struct Pending {
+    pub id: String,
+    pub name: String,
+    pub purpose: String,
+    pub bytes: u64,
+    pub created_at: u64,
+    /// Seconds that the file is to live.
+    pub expiry: Option<u64>,
+    /// `pending`, `completed` or `cancelled`.
+    pub status: &'static str,
+    /// Ids and bytes of the parts, in the order of their arrival.
+    pub parts: Vec<(String, u64, PathBuf)>,
 }
 
 /// An object of the Files API.
@@ -62,7 +79,10 @@ pub(super) struct ContainerFile {
 /// A response that was kept.
 pub(super) struct Stored {
     pub id: String,
-    pub container: String,
+    /// Where it was asked, if code ran.
+    pub container: Option<String>,
+    /// Uploads that stood in the question.
+    pub files: Vec<String>,
     pub body: Value,
 }
 
@@ -97,6 +117,7 @@ impl Store {
             files: BTreeMap::new(),
             containers: BTreeMap::new(),
             responses: BTreeMap::new(),
+            pending: BTreeMap::new(),
         })
     }
 
@@ -116,6 +137,7 @@ impl Store {
         self.files.clear();
         self.containers.clear();
         self.responses.clear();
+        self.pending.clear();
         self.folder.take();
     }
 

@@ -56,7 +56,7 @@ impl Form {
         let mut form = Self::default();
         while let Some(field) = body.next_field().await.map_err(|e| malformed(&e))? {
             let name = field.name().unwrap_or_default().to_owned();
-            if name == "file" && field.file_name().is_some() {
+            if (name == "file" || name == "data" && known.contains(&"data")) && field.file_name().is_some() {
                 form.file = Some(save(store, field).await?);
             } else if known.contains(&name.as_str()) {
                 form.fields.push((name, text(field).await?));

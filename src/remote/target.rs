@@ -1,0 +1,138 @@
+//! The other side of a loan: what every recipient must be able to do, whatever it speaks.
+
+use async_trait::async_trait;
+
+use super::client::{Answer, Failure};
+use super::thing::Thing;
+use crate::error::Result;
+use crate::gate::Cleared;
+
+/// The life that is asked for what is lent, in seconds: the least that the Files API takes.
+pub const EXPIRY: u64 = 3600;
+
+/// Somebody that a table can be lent to. All go the same way, [`super::loan`], and run the same contract in the tests.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// Where it is, for messages and the manifest: scheme, host and port, and the bucket where there is one.
+    fn place(&self) -> String;
+
+    /// What tells this place and account from others of the same name, for this task alone: to another one what was lent is invisible,
+    /// not gone. Nothing secret can be read from it.
+    fn account(&self, task: &str) -> String;
+
+    /// How a thing can be deleted by hand: a command.
+    fn by_hand(&self, thing: &Thing) -> String;
+
+    /// Whether what is deleted will be gone, as far as the other side can be asked beforehand; words for a warning.
+    ///
+    /// # Errors
+    /// A place that keeps what is deleted.
+    async fn prepare(&self) -> Result<Option<String>>;
+
+    /// Uploads what may leave under this name, to live for [`EXPIRY`]. `note` is told of whatever exists before the upload does.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    async fn upload(
+        &self,
+        name: &str,
+        cleared: &Cleared,
+        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
+    ) -> Result<Upload, CallError>;
+
+    /// All things that bear the names of this task, and those in `within`, containers of the user that the run put something into.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    async fn named(&self, task: &str, within: &[String]) -> Result<Vec<Thing>, CallError>;
+
+    /// Deletes.
+    ///
+    /// # Errors
+    /// No answer.
+    async fn delete(&self, thing: &Thing) -> Result<Seen, Failure>;
+
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// No answer.
+    async fn look(&self, thing: &Thing) -> Result<Seen, Failure>;
+}
+
+/// A step of an upload that has several.
+pub enum Step<'t> {
+    /// This exists from now on.
+    Made(&'t Thing),
+    /// This has become another thing, or is gone.
+    Over(&'t Thing),
+}
+
+/// How a thing stands after a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It does not exist.
+    Gone,
+    /// It does, or its deletion was taken on.
+    There,
+    /// The other side says something else.
+    Unclear(String),
+}
+
+/// What is lent, once it is there.
+#[derive(Clone, Debug)]
+pub struct Upload {
+    /// To be deleted.
+    pub thing: Thing,
+    /// As the recipient calls it.
+    pub id: String,
+    /// What arrived, if that is said.
+    pub bytes: Option<u64>,
+    /// Seconds that it may live from its creation, if that is said.
+    pub granted: Option<u64>,
+    /// When it ends, in seconds since 1970, if that is said.
+    pub expires_at: Option<u64>,
+    /// A signed address that anybody can read it by, until it expires.
+    pub url: Option<String>,
+}
+
+/// Why a call did not do what it should.
+#[derive(Debug)]
+pub enum CallError {
+    /// The service refused: nothing was made.
+    Refused(Answer),
+    /// Nothing was sent.
+    NotSent(String),
+    /// It may have been carried out.
+    Unknown(String),
+}
+
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NotSent(why) => Self::NotSent(why),
+            Failure::Unknown(why) => Self::Unknown(why),
+        }
+    }
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(answer) => f.write_str(&answer.reason()),
+            Self::NotSent(why) | Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A name that nobody guesses, for places where a name is all that is needed: 128 random bits before the ending.
+pub(super) fn hidden_name(name: &str) -> Result<String, String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|_| "the system gives no random bytes".to_owned())?;
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "csv"));
+    Ok(format!("{stem}-{}.{ending}", crate::mask::hex(&random)))
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
