@@ -14,8 +14,10 @@ mod it {
     mod leaks;
     mod mask;
     mod parquet;
+    mod places;
     mod policy;
     mod secrets;
+    mod server;
     #[cfg(feature = "objects")]
     mod stores;
     mod sweep;

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use hmask::remote::loan::Outcome;
-use hmask::remote::target::EXPIRY;
 use hmask::remote::thing::file_name;
 use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, unicode};
 use hmask::{Error, ErrorKind, Result};
@@ -32,7 +31,7 @@ impl<T> Ended<'_, T> {
         code: impl FnOnce(&T) -> Result<ExitCode>,
     ) -> Result<ExitCode> {
         let printer = self.lending.printer;
-        let live = (!self.outcome.returned.is_complete()).then(|| self.live(printer.task()));
+        let live = (!self.outcome.returned.is_complete()).then(|| self.live());
         if let Some(live) = &live {
             // Before anything that could wait for a reader.
             printer.error(live);
@@ -94,7 +93,7 @@ impl<T> Ended<'_, T> {
             loan: Some(LoanFacts {
                 recipient: self.other.target().place(),
                 remote_name: file_name(task, number, cleared.ending()),
-                expiry_asked: EXPIRY,
+                expiry_asked: self.lending.expiry(),
                 expiry_granted: *granted,
                 answered: answer.is_ok(),
                 confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
@@ -105,10 +104,10 @@ impl<T> Ended<'_, T> {
     }
 
     /// The error that names what may be live, and how to delete it by hand.
-    fn live(&self, task: &str) -> Error {
+    fn live(&self) -> Error {
         let returned = &self.outcome.returned;
         let mut what: Vec<String> = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
-        what.extend(returned.unknown.as_ref().map(|why| format!("perhaps something named hmask-{task} ({why})")));
+        what.extend(returned.unknown.iter().map(|what| format!("perhaps {what}")));
         let error =
             Error::new(ErrorKind::Live(format!("may still be live at {}: {}", self.other.target().place(), what.join(", "))));
         let error = error.hint("hmask sweep");

@@ -12,6 +12,7 @@ use hmask::policy::Policy;
 use hmask::remote::journal::{Journal, Run};
 use hmask::remote::lease::Lease;
 use hmask::remote::loan::{Event, Loan, Outcome};
+use hmask::remote::openai::CONTAINER_MINUTES;
 use hmask::remote::target::{EXPIRY, Upload};
 use hmask::remote::thing::file_name;
 use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
@@ -92,16 +93,22 @@ impl<'a> Lending<'a> {
         Ok(Self { args, recipient: Some(recipient), upload_first: true, evidence, masked, state, started, printer })
     }
 
+    /// Seconds of life that are asked for what is lent: idle ones, where it is in a container alone.
+    pub(super) fn expiry(&self) -> u64 {
+        if self.upload_first { EXPIRY } else { CONTAINER_MINUTES * 60 }
+    }
+
     /// Says what would be sent.
     pub(super) fn dry_run(&self) {
         let to = self.recipient.as_ref().map(Recipient::host).unwrap_or_default();
         for (number, Masked { cleared, report, changes, .. }) in self.masked.iter().enumerate() {
             self.printer.info(&format!(
-                "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}, to expire after {EXPIRY} s; nothing was sent",
+                "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}, to expire after {} s; nothing was sent",
                 file_name(self.printer.task(), number, cleared.ending()),
                 report.rows,
                 cleared.bytes(),
                 cleared.sha256(),
+                self.expiry(),
             ));
         }
     }

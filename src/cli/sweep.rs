@@ -95,17 +95,20 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
             format!("{task} was lent with another access token, organisation, project or server than the environment names now");
         return Err(Error::new(ErrorKind::Live(what)).hint("export OPENAI_API_KEY=…"));
     }
+    let by_hand =
+        left.unheard.then(|| format!("delete it in the service's log of responses, then remove {}", left.path().display()));
     let Return { gone, left, unknown, .. } = sweep::sweep(other.target(), left, Duration::from_secs(args.delete_for)).await?;
     gone.iter().for_each(|thing| printer.info(&format!("{task}: deleted, and confirmed gone: {thing}")));
     let mut why: Vec<String> = left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
-    why.extend(unknown.map(|why| format!("perhaps something named hmask-{task} ({why})")));
+    why.extend(unknown.iter().map(|what| format!("perhaps {what}")));
     if why.is_empty() {
         if gone.is_empty() {
             printer.info(&format!("{task}: nothing of it is there"));
         }
         return Ok(());
     }
-    Err(Error::new(ErrorKind::Live(format!("may still be live at {}: {}", other.target().place(), why.join(", ")))))
+    let live = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", other.target().place(), why.join(", "))));
+    Err(by_hand.into_iter().fold(live, Error::hint))
 }
 
 /// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.

@@ -85,7 +85,7 @@ impl Asking<'_> {
             let asked = std::mem::replace(&mut question.text, next.clone());
             if question.store {
                 let lost = || Error::remote("the service has not stored the answer, so nothing can follow it");
-                question.previous = Some(response.stored.ok_or_else(lost)?);
+                question.previous = Some(stored(&question, response.id.as_deref(), response.stored).ok_or_else(lost)?.to_owned());
             } else {
                 question.before.push((asked, response.text.clone()));
             }
@@ -106,9 +106,6 @@ impl Asking<'_> {
             if words.is_empty() { error } else { error.with_answer(Some(words.join("\n\n"))) }
         };
         let response = response.map_err(with_answers)?;
-        if let Some(id) = &response.stored {
-            lease.note(Thing::Response(id.clone()));
-        }
         for id in response.containers.iter().filter(|id| !found.is_of_user(id)) {
             lease.note(Thing::Container(id.clone()));
         }
@@ -116,11 +113,9 @@ impl Asking<'_> {
             Status::Completed => Ok(response),
             Status::Empty => Err(with_answers(Error::remote("the answer is empty"))),
             Status::Failed(reason) => {
-                let mut error = Error::remote(format!("the question failed: {reason}"));
-                if reason == "server_error" {
-                    error = error.hint("--memory 4g if the table is large");
-                }
-                Err(with_answers(error.with_answer(response.message)))
+                let error = Error::remote(format!("the question failed: {reason}"));
+                let what = if reason == "server_error" { KILLED } else { response.message.as_deref().unwrap_or_default() };
+                Err(with_answers(explained(error, what).with_answer(response.message)))
             }
         }
     }
@@ -204,12 +199,15 @@ impl Asking<'_> {
             Found::Message(files) => Place::Message(files),
         };
         for n in 1.. {
+            if question.store {
+                lease.ask()?;
+            }
             let asked = if question.stream {
                 let mut tell = |progress: Progress<'_>| match progress {
                     // At once: the connection may break, and this is what has to be deleted.
                     Progress::Container(id) if found.is_of_user(id) => {}
                     Progress::Container(id) => lease.note(Thing::Container(id.to_owned())),
-                    Progress::Stored(id) => lease.note(Thing::Response(id.to_owned())),
+                    Progress::Begun(id, says) => note_stored(lease, question, Some(id), says),
                     Progress::Text(_) if !self.show => {}
                     Progress::Interpreting => (self.loan.tell)(Event::Interpreting),
                     Progress::Text(text) => {
@@ -222,9 +220,15 @@ impl Asking<'_> {
                 self.api.ask(question, place).await
             };
             let error = match asked {
-                Ok(response) => return Ok(response),
+                Ok(response) => {
+                    note_stored(lease, question, response.id.as_deref(), response.stored);
+                    return Ok(response);
+                }
                 Err(error) => error,
             };
+            if !matches!(error, CallError::Unknown(_)) {
+                lease.hear(None);
+            }
             match &error {
                 CallError::NotSent(_) if n < TRIES => tokio::time::sleep(pause(n, None)).await,
                 CallError::Refused(answer) if answer.may_retry() && n < TRIES => {
@@ -236,7 +240,7 @@ impl Asking<'_> {
                         CallError::Refused(answer) => {
                             let failed = Error::remote(format!("the question failed: {}", answer.code()));
                             let failed = if answer.status == 401 { failed.hint("export OPENAI_API_KEY=…") } else { failed };
-                            failed.with_answer(Some(answer.reason()))
+                            explained(failed, &answer.reason()).with_answer(Some(answer.reason()))
                         }
                         _ => Error::remote(format!("the question failed: {error}")),
                     });
@@ -310,6 +314,35 @@ impl Asking<'_> {
 /// What there is to know of a container that does not answer.
 const CONTAINERS: &str =
     "containers end after 20 idle minutes, or when their memory is full (--memory 4g); without --container a fresh one is made";
+/// What the service says of a container that is over.
+const EXPIRED: &str = "Container is expired";
+/// What it says, of all things, when the code in a container has used up the memory.
+const KILLED: &str = "There was an issue with your request";
+
+/// The error, with what the service's words mean where they do not say it.
+fn explained(error: Error, words: &str) -> Error {
+    if words.contains(EXPIRED) {
+        error.hint(CONTAINERS)
+    } else if words.contains(KILLED) {
+        error.hint("the code may have run out of memory: --memory 4g, 16g or 64g")
+    } else {
+        error
+    }
+}
+
+/// The id under which a response is stored, if it is: one that was to be, unless the service denies it, and any that it says is.
+fn stored<'r>(question: &Question, id: Option<&'r str>, says: Option<bool>) -> Option<&'r str> {
+    id.filter(|_| says.unwrap_or(question.store))
+}
+
+/// Notes a response to be deleted, if it is stored.
+fn note_stored(lease: &mut Lease<'_>, question: &Question, id: Option<&str>, says: Option<bool>) {
+    if let Some(id) = stored(question, id, says) {
+        lease.hear(Some(Thing::Response(id.to_owned())));
+    } else if id.is_some() {
+        lease.hear(None);
+    }
+}
 
 impl Found {
     /// Whether a container is the user's, and stays.

@@ -76,6 +76,14 @@ enum Line {
         time: u64,
         container: String,
     },
+    /// A question is about to be put whose answer is stored over there under an id that no list shows.
+    Asked {
+        time: u64,
+    },
+    /// Nothing was stored. If something was, its line as live says so.
+    Heard {
+        time: u64,
+    },
 }
 
 /// The journal of a run that lives.
@@ -101,6 +109,8 @@ pub struct Left {
     pub folders: Vec<PathBuf>,
     /// Containers of the user that the run put something into.
     pub within: Vec<String>,
+    /// Whether an answer may be stored under an id that was not written down.
+    pub unheard: bool,
     file: File,
     path: PathBuf,
 }
@@ -208,6 +218,22 @@ impl Journal {
         self.write(&Line::Within { time: (self.clock)(), container: container.to_owned() })
     }
 
+    /// A question is about to be put whose answer is stored.
+    ///
+    /// # Errors
+    /// Those of the disk: then it must not be.
+    pub fn ask(&mut self) -> Result<()> {
+        self.write(&Line::Asked { time: (self.clock)() })
+    }
+
+    /// Nothing was stored.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn hear(&mut self) -> Result<()> {
+        self.write(&Line::Heard { time: (self.clock)() })
+    }
+
     /// Everything is gone: so is the journal.
     ///
     /// # Errors
@@ -237,6 +263,11 @@ impl Left {
     /// Those of the disk.
     pub fn close(self) -> Result<()> {
         remove(&self.path)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Seconds since 1970 of the run's beginning, or of the last change of its journal.
@@ -289,7 +320,8 @@ fn open(task: String, path: PathBuf) -> Result<Option<Found>> {
     let mut bytes = Vec::new();
     (&file).take(MAX_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut left = Left { task, run: None, live: Vec::new(), doubt: false, folders: Vec::new(), within: Vec::new(), file, path };
+    let (live, folders, within) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = Left { task, run: None, live, doubt: false, folders, within, unheard: false, file, path };
     left.replay(&text);
     Ok(Some(Found::Left(Box::new(left))))
 }
@@ -306,10 +338,15 @@ impl Left {
                 Line::Begin(run) => self.run = Some(run),
                 Line::Intent { .. } => self.doubt = true,
                 Line::Settled { .. } => self.doubt = false,
-                Line::Live { thing, .. } => self.live.push(thing),
+                Line::Live { thing, .. } => {
+                    self.unheard &= !matches!(thing, Thing::Response(_));
+                    self.live.push(thing);
+                }
                 Line::Gone { thing, .. } => self.live.retain(|t| *t != thing),
                 Line::Folder { path, .. } => self.folders.push(path),
                 Line::Within { container, .. } => self.within.push(container),
+                Line::Asked { .. } => self.unheard = true,
+                Line::Heard { .. } => self.unheard = false,
             }
         }
     }

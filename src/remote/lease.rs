@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::client::Failure;
 use super::journal::{Journal, Left};
-use super::target::{CallError, Seen, Target};
+use super::target::{CallError, Seen, Target, now};
 use super::thing::Thing;
 use crate::error::Error;
 
@@ -19,6 +19,8 @@ pub struct Lease<'a> {
     doubt: bool,
     /// Whether there ever was such a request: what it made may show only later.
     doubted: bool,
+    /// Whether an answer may be stored over there under an id that we never saw, and that no list shows.
+    unheard: bool,
     /// How long the return may be tried.
     patience: Duration,
     /// What is written down of all this; none in a sweep, whose journal is written already.
@@ -34,8 +36,8 @@ pub struct Return {
     pub gone: Vec<Thing>,
     /// What may still be there, and why that is not known.
     pub left: Vec<(Thing, String)>,
-    /// Why it is not known whether there is something else of ours.
-    pub unknown: Option<String>,
+    /// What else of ours may be there, and why that is not known.
+    pub unknown: Vec<String>,
     /// Why the journal does not hold what it should, or is still there.
     pub unwritten: Option<Error>,
     /// The journal, until [`Return::close`].
@@ -44,6 +46,8 @@ pub struct Return {
 
 /// The pauses before each look for what a request of unknown outcome may have made.
 const LOOKS: [u64; 3] = [0, 500, 1500];
+/// Seconds for which a response is stored (`OpenAI`, "Data controls in the platform").
+const STORED_FOR: u64 = 30 * 24 * 3600;
 /// The pauses between two tries, the last one again and again.
 const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
 
@@ -57,6 +61,7 @@ impl<'a> Lease<'a> {
             within: Vec::new(),
             doubt: false,
             doubted: false,
+            unheard: false,
             patience,
             journal: Some(journal),
             unwritten: None,
@@ -72,6 +77,7 @@ impl<'a> Lease<'a> {
             within: left.within.clone(),
             doubt: left.doubt,
             doubted: left.doubt,
+            unheard: left.unheard && now().saturating_sub(left.time()) < STORED_FOR,
             patience,
             journal: None,
             unwritten: None,
@@ -119,6 +125,26 @@ impl<'a> Lease<'a> {
         Ok(())
     }
 
+    /// To be called before a question whose answer is stored.
+    ///
+    /// # Errors
+    /// A journal that cannot be written: then it may not be put.
+    pub fn ask(&mut self) -> Result<(), Error> {
+        self.journal.as_mut().map_or(Ok(()), Journal::ask)?;
+        self.unheard = true;
+        Ok(())
+    }
+
+    /// It is known under which id the answer is stored, or that it is not.
+    pub fn hear(&mut self, stored: Option<Thing>) {
+        match stored {
+            Some(thing) => self.note(thing),
+            None if self.unheard => self.write(Journal::hear),
+            None => {}
+        }
+        self.unheard = false;
+    }
+
     /// A failure to write does not keep anything from being given back: it is told at the end.
     fn write(&mut self, line: impl FnOnce(&mut Journal) -> Result<(), Error>) {
         if let Some(Err(error)) = self.journal.as_mut().map(line) {
@@ -163,11 +189,14 @@ impl<'a> Lease<'a> {
                 match self.orphans_patiently().await {
                     Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
                     Err(why) => {
-                        result.unknown = Some(why);
+                        result.unknown.push(format!("something named hmask-{} ({why})", self.task));
                         break;
                     }
                 }
             }
+        }
+        if self.unheard {
+            result.unknown.push("an answer that was stored under an id that was not seen; it goes within 30 days".into());
         }
         // Containers first: the code in them may still be at work on the file.
         let rank = |t: &Thing| match t {
@@ -261,7 +290,7 @@ enum Deletion {
 impl Return {
     /// Whether everything is gone for certain.
     pub fn is_complete(&self) -> bool {
-        self.left.is_empty() && self.unknown.is_none()
+        self.left.is_empty() && self.unknown.is_empty()
     }
 
     /// Removes the journal if everything is gone, also what the run had on this machine. It stays otherwise, for a sweep.

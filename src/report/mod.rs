@@ -192,7 +192,7 @@ pub struct LoanFacts {
     pub recipient: String,
     /// The neutral name over there.
     pub remote_name: String,
-    /// Seconds.
+    /// Seconds; idle ones, where the table was put into a container alone.
     pub expiry_asked: u64,
     /// Seconds, if the upload was answered.
     pub expiry_granted: Option<u64>,

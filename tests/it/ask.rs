@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::env::{Place, Ran, fixture};
-use super::faults::{Server, rules};
 use super::mask::{ORIGINALS, PERSONAL, token};
+use super::server::{Server, rules};
 
 const TOTAL: &str = "SELECT ville, SUM(montant) AS total FROM data GROUP BY ville ORDER BY total DESC";
 
@@ -136,7 +136,7 @@ fn requests_are_those_of_the_contract() {
 #[test]
 fn the_sandbox_takes_its_data_with_it() {
     let server = Server::start(rules([]));
-    assert_eq!(server.upload(), 200);
+    server.uploaded();
     assert_eq!(server.live(), 1);
     assert_eq!(server.stop(), 0);
 }

@@ -5,8 +5,8 @@ use hmask::gate::originals::Originals;
 use hmask::table::rows::Rows;
 
 use super::env::{Place, fixture};
-use super::faults::{Server, rules};
 use super::mask::{ORIGINALS, PERSONAL};
+use super::server::{Server, rules};
 
 /// What a masked column held, what was planted in another one, and what is found: an original, an identifier, or nothing.
 const PLANTED: [(&str, &str, &str); 76] = [

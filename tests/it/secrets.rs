@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::env::{KEY, Place, TOKEN, fixture};
-use super::faults::{Fault, Server, rules};
 use super::mask::{ORIGINALS, PERSONAL};
+use super::server::{Fault, Server, rules};
 
 /// All bytes of all files below a folder, pipes left out.
 fn everything(folder: &Path) -> Vec<u8> {

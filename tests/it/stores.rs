@@ -17,8 +17,8 @@ use object_store::azure::{AzureAccessKey, AzureAuthorizer, AzureCredential};
 use object_store::client::HttpRequestBody;
 
 use super::env::{Place, TOKEN, fixture};
-use super::faults::{Server, forward, rules};
 use super::mask::PERSONAL;
+use super::server::{Server, forward, rules};
 use super::sweep::{gather, journals, kill_at_each_step};
 
 /// A pseudonym of `fixtures/clients.csv`, by which a reader knows the table.

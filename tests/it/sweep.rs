@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::env::{KEY, Place, Ran, TOKEN, fixture};
-use super::faults::{Fault, Server, rules};
 use super::mask::PERSONAL;
+use super::server::{Fault, Server, rules};
 
 const QUESTION: &str = "SELECT COUNT(*) AS n FROM data";
 const JOURNALS: &str = "home/.local/state/hmask";

@@ -34,7 +34,7 @@ const PART: u64 = 32 << 20;
 /// The least expiry that Azure documents, in seconds: 14 days.
 const AZURE_EXPIRY: u64 = 14 * 24 * 3600;
 /// Idle minutes that a container may live: the most that the service grants.
-const CONTAINER_MINUTES: u64 = 20;
+pub const CONTAINER_MINUTES: u64 = 20;
 /// How long one small request may take.
 const SMALL: Duration = Duration::from_mins(1);
 /// How long an upload or a download may take.

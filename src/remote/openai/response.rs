@@ -24,8 +24,10 @@ pub struct Response {
     pub message: Option<String>,
     /// All containers that it names, once each.
     pub containers: Vec<String>,
-    /// Its id, where the service says that it was stored, though that was not asked for.
-    pub stored: Option<String>,
+    /// Its id.
+    pub id: Option<String>,
+    /// Whether the service says that it was stored.
+    pub stored: Option<bool>,
     /// Cited files: container and file id.
     pub citations: Vec<(String, String)>,
     /// The code that ran, in order.
@@ -33,6 +35,13 @@ pub struct Response {
 }
 
 impl Response {
+    /// What an error came to that the service says in the middle of an answer.
+    pub(super) fn failed(code: &str, message: Option<&str>) -> Self {
+        let response = Self::new(&serde_json::json!({"status": "failed", "error": {"code": code, "message": message}}));
+        // It may have been stored all the same.
+        Self { stored: None, ..response }
+    }
+
     /// Takes a response apart.
     pub fn new(response: &Value) -> Self {
         let (mut texts, mut containers, mut citations) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,9 +80,9 @@ impl Response {
                 Status::Failed(plain(reason.or(status).unwrap_or("unknown")))
             }
         };
-        let stored = response["id"].as_str().filter(|_| response["store"] == true).map(str::to_owned);
         Self {
-            stored,
+            id: response["id"].as_str().map(str::to_owned),
+            stored: response["store"].as_bool(),
             status,
             text,
             message: response["error"]["message"].as_str().map(str::to_owned),

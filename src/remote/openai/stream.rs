@@ -16,8 +16,8 @@ const MAX_EVENT: usize = 64 << 20;
 pub enum Progress<'e> {
     /// It runs in this container.
     Container(&'e str),
-    /// The service stores it under this id.
-    Stored(&'e str),
+    /// It has this id, and the service says whether it is stored.
+    Begun(&'e str, Option<bool>),
     /// The interpreter runs code.
     Interpreting,
     /// A piece of the answer.
@@ -36,13 +36,7 @@ pub(super) struct Incoming {
     begun: bool,
     /// All bytes, as long as they are no stream but a plain answer.
     plain: Option<Vec<u8>>,
-    end: Option<End>,
-}
-
-enum End {
-    Response(Box<Response>),
-    /// Why there is none, as the service has it.
-    Error(String),
+    end: Option<Box<Response>>,
 }
 
 impl Incoming {
@@ -110,8 +104,8 @@ impl Incoming {
                 tell(Progress::Container(id));
             }
         }
-        if let Some(id) = event["response"]["id"].as_str().filter(|_| event["response"]["store"] == true) {
-            tell(Progress::Stored(id));
+        if let Some(id) = event["response"]["id"].as_str() {
+            tell(Progress::Begun(id, event["response"]["store"].as_bool()));
         }
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -119,13 +113,12 @@ impl Incoming {
             }
             "response.code_interpreter_call.interpreting" => tell(Progress::Interpreting),
             "response.completed" | "response.failed" | "response.incomplete" | "response.cancelled" => {
-                self.end = Some(End::Response(Box::new(Response::new(&event["response"]))));
+                self.end = Some(Box::new(Response::new(&event["response"])));
             }
             "error" => {
                 let error = if event["error"].is_object() { &event["error"] } else { event };
                 let code = error["code"].as_str().or(error["type"].as_str()).unwrap_or("error");
-                let plain = |c: &char| c.is_ascii_alphanumeric() || "_-. ".contains(*c);
-                self.end = Some(End::Error(code.chars().filter(plain).take(60).collect()));
+                self.end = Some(Box::new(Response::failed(code, error["message"].as_str())));
             }
             _ => {}
         }
@@ -139,7 +132,7 @@ impl Incoming {
     /// What the whole stream came to.
     ///
     /// # Errors
-    /// The service's error, or a stream that was cut.
+    /// A stream that was cut. An error that the service says is a response that failed.
     pub(super) fn finish(mut self) -> Result<Response, CallError> {
         if let Some(plain) = self.plain.take() {
             let value: Value = serde_json::from_slice(&plain)
@@ -148,11 +141,7 @@ impl Incoming {
         }
         // An event whose empty line was lost is none; but some servers end without it.
         self.line(&[], &mut |_| {});
-        match self.end {
-            Some(End::Response(response)) => Ok(*response),
-            Some(End::Error(code)) => Err(CallError::Unknown(format!("the service broke off: {code}"))),
-            None => Err(CallError::Unknown("the answer was cut before its end".into())),
-        }
+        self.end.map(|response| *response).ok_or_else(|| CallError::Unknown("the answer was cut before its end".into()))
     }
 }
 
@@ -198,8 +187,10 @@ mod tests {
         let code = |text: &str| run(text, 10).0.unwrap_err().to_string();
         assert!(code("data: {\"type\":\"response.created\"}\n\n").contains("cut"));
         assert!(code(&format!("data: {}", &DONE[..40])).contains("cut"));
-        assert!(code("data: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"cells\"}\n\n").contains("server_error"));
-        assert!(code("data: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit\"}}\n\n").contains("rate_limit"));
+        let said = run("data: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"cells\"}\n\n", 10).0.unwrap();
+        assert_eq!((said.status, said.message.as_deref()), (Status::Failed("server_error".into()), Some("cells")));
+        let said = run("data: {\"type\":\"error\",\"error\":{\"code\":\"rate_limit\"}}\n\n", 10).0.unwrap();
+        assert_eq!(said.status, Status::Failed("rate_limit".into()));
         let failed =
             run("data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"x\"}}}\n\n", 9)
                 .0
