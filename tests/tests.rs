@@ -5,6 +5,7 @@
 
 mod it {
     mod ask;
+    mod disk;
     mod env;
     mod evidence;
     mod faults;

@@ -229,3 +229,96 @@ fn while_a_table_is_lent_nothing_of_the_key_is_in_memory_or_environment() {
         _ => eprintln!("skipped: no gcore, or it cannot attach"),
     }
 }
+
+/// What strace saw: system calls in the order in which they ended, strings in clear.
+fn calls(log: &str) -> Vec<String> {
+    let clear = |line: &str| {
+        let mut parts = line.split("\\x");
+        let mut bytes = parts.next().unwrap().as_bytes().to_vec();
+        for part in parts {
+            bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
+            bytes.extend_from_slice(&part.as_bytes()[2..]);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let (mut begun, mut calls) = (std::collections::HashMap::new(), Vec::new());
+    for line in log.lines() {
+        let (pid, call) = line.split_once(' ').unwrap();
+        let call = call.trim_start();
+        if let Some(call) = call.strip_suffix(" <unfinished ...>") {
+            begun.insert(pid, clear(call));
+        } else if call.starts_with("<...") {
+            calls.push(format!("{}{}", begun.remove(pid).unwrap_or_default(), clear(call)));
+        } else {
+            calls.push(clear(call));
+        }
+    }
+    calls
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that cannot look says so")]
+fn the_journal_is_on_the_disk_before_each_request_and_the_key_is_in_no_write() {
+    let server = Server::start(rules([]));
+    let place = Place::with_token();
+    let file = fixture("clients.csv");
+    let args = ["ask", file.to_str().unwrap(), "-c", PERSONAL, "SELECT COUNT(*) AS n FROM data", "--to", &server.url()];
+    let plain = place.command(&args);
+    let mut traced = std::process::Command::new("strace");
+    let wanted = "trace=write,writev,pwrite64,sendto,sendmsg,connect,fdatasync,fsync,unlink,unlinkat,execve";
+    traced
+        .args(["-f", "-y", "-xx", "-s", "1000000", "-o", "trace", "-e", wanted])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    traced.current_dir(place.path("")).env_clear().envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let done = traced.stdin(Stdio::null()).output();
+    let Ok(log) = fs::read_to_string(place.path("trace")) else {
+        eprintln!("skipped: no strace ({done:?})");
+        return;
+    };
+    let done = done.unwrap();
+    if !done.status.success() && !log.contains("connect") {
+        eprintln!("skipped: strace cannot attach");
+        return;
+    }
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let (mut written, mut synced, mut requests, mut connected) = (String::new(), String::new(), Vec::new(), false);
+    for call in calls(&log) {
+        let name = call.split('(').next().unwrap();
+        let of_journal = call.contains("/home/.local/state/hmask/");
+        match name {
+            "execve" => {}
+            "fdatasync" if of_journal && call.ends_with("= 0") => synced.clone_from(&written),
+            "write" if of_journal => written.clone_from(&call),
+            "connect" if call.contains("AF_INET") => {
+                connected = true;
+                assert_eq!(synced, written, "a line that is not on the disk");
+                assert!(!requests.is_empty() || synced.contains("\"intent\""), "a connection before the journal: {call}");
+            }
+            "unlink" | "unlinkat" if of_journal && call.contains(".jsonl") => requests.push("removed".to_owned()),
+            _ => {
+                let sent = ["POST ", "GET ", "DELETE "].iter().filter_map(|method| call.find(&format!("{method}/v1/"))).min();
+                if let Some(at) = sent {
+                    let line = call[at..].split("\r\n").next().unwrap();
+                    let route = super::server::route(line);
+                    if matches!(route.as_str(), "POST /v1/files" | "POST /v1/containers") {
+                        assert!(synced.contains("\"intent\"") && synced == written, "{route} after {synced}");
+                    } else {
+                        assert_eq!(synced, written, "{route}: a line that is not on the disk");
+                    }
+                    requests.push(route);
+                } else {
+                    assert!(!call.contains(TOKEN), "the token is in a write: {name}");
+                }
+            }
+        }
+        if name != "execve" {
+            assert!(!call.contains(KEY) && !call.contains("\u{1}#Eg"), "the key is in a write: {name}");
+        }
+    }
+    assert!(connected);
+    assert_eq!(requests.first().map(String::as_str), Some("POST /v1/files"));
+    assert!(requests.contains(&"DELETE /v1/files/*".into()));
+    // Looked for, and only then forgotten.
+    assert_eq!(requests[requests.len() - 2..], ["GET /v1/files/*", "removed"]);
+}
