@@ -23,4 +23,5 @@ mod it {
     mod stores;
     mod sweep;
     mod vectors;
+    mod wire;
 }

@@ -106,8 +106,8 @@ impl Asking<'_> {
             if words.is_empty() { error } else { error.with_answer(Some(words.join("\n\n"))) }
         };
         let response = response.map_err(with_answers)?;
-        for id in response.containers.iter().filter(|id| !found.is_of_user(id)) {
-            lease.note(Thing::Container(id.clone()));
+        if !found.is_of_user() {
+            response.containers.iter().for_each(|id| lease.note(Thing::Container(id.clone())));
         }
         match &response.status {
             Status::Completed => Ok(response),
@@ -205,7 +205,7 @@ impl Asking<'_> {
             let asked = if question.stream {
                 let mut tell = |progress: Progress<'_>| match progress {
                     // At once: the connection may break, and this is what has to be deleted.
-                    Progress::Container(id) if found.is_of_user(id) => {}
+                    Progress::Container(_) if found.is_of_user() => {}
                     Progress::Container(id) => lease.note(Thing::Container(id.to_owned())),
                     Progress::Begun(id, says) => note_stored(lease, question, Some(id), says),
                     Progress::Text(_) if !self.show => {}
@@ -345,8 +345,8 @@ fn note_stored(lease: &mut Lease<'_>, question: &Question, id: Option<&str>, say
 }
 
 impl Found {
-    /// Whether a container is the user's, and stays.
-    fn is_of_user(&self, container: &str) -> bool {
-        matches!(self, Self::Container { id, ours: false } if id == container)
+    /// Whether the container is the user's, and stays: by whatever id an answer calls it, since a gateway may have names of its own.
+    fn is_of_user(&self) -> bool {
+        matches!(self, Self::Container { ours: false, .. })
     }
 }

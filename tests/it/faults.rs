@@ -80,7 +80,8 @@ impl Scene {
     }
 
     fn ask(&self, place: &Place, manner: &Manner) -> Ran {
-        let args = args(&self.server.url());
+        // Long enough for several tries on a machine that has other things to do.
+        let args = args(&self.server.url()).map(|arg| arg.replace("--delete-for=1", "--delete-for=4"));
         let theirs: Vec<&str> = self.theirs.iter().flat_map(|id| ["--container", id]).collect();
         place.run(&[&args.iter().map(String::as_str).collect::<Vec<_>>(), manner.options, &theirs].concat())
     }
@@ -144,7 +145,7 @@ fn table(manner: &Manner) -> (String, usize) {
     let (next, cells) = (AtomicUsize::new(0), Mutex::new(vec![String::new(); many]));
     std::thread::scope(|scope| {
         // Most of the time they wait.
-        for _ in 0..8 {
+        for _ in 0..16 {
             scope.spawn(|| {
                 let scene = Scene::new(manner);
                 loop {

@@ -262,7 +262,7 @@ fn serve(mut client: TcpStream, to: &str, rules: &Mutex<VecDeque<Rule>>, log: &M
         Some(Fault::Huge) => {
             // The reader hangs up at some point.
             let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"id\":\"");
-            while client.write_all(&[b'a'; 1 << 16]).is_ok() {}
+            while client.write_all(&[b'a'; 1 << 13]).is_ok() {}
             return;
         }
         Some(Fault::Refuse(code, body)) => plain_with(code, body),

@@ -215,7 +215,8 @@ impl OpenAi {
             file.seek(SeekFrom::Start(start)).map_err(not_read)?;
             let mut bytes = vec![0; length as usize];
             file.read_exact(&mut bytes).map_err(not_read)?;
-            let form = Form::new().part("data", Part::bytes(bytes).file_name("part"));
+            let part = Part::bytes(bytes).file_name("upload").mime_str("application/octet-stream");
+            let form = Form::new().part("data", part.map_err(|e| CallError::NotSent(e.to_string()))?);
             let sent = self.client.send(Method::POST, &format!("{base}/parts"), LARGE, |r| r.multipart(form)).await;
             ids.push(parse::<Id>(sent)?.id);
         }

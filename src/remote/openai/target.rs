@@ -1,7 +1,8 @@
 //! The API as somebody to lend to.
 
 use async_trait::async_trait;
-use reqwest::Method;
+use reqwest::header::CONTENT_LENGTH;
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use super::{OpenAi, SMALL, container_file_path, container_path, file_path, parts_path, response_path};
@@ -78,7 +79,9 @@ impl Target for OpenAi {
     async fn delete(&self, thing: &Thing) -> Result<Seen, Failure> {
         if let Thing::Parts(id) = thing {
             let path = format!("{}/cancel", parts_path(id));
-            return self.client.send(Method::POST, &path, SMALL, |r| r).await.map(|answer| cancelled(&answer));
+            // Some gateways want to be told that there is no body.
+            let empty = |request: RequestBuilder| request.header(CONTENT_LENGTH, 0);
+            return self.client.send(Method::POST, &path, SMALL, empty).await.map(|answer| cancelled(&answer));
         }
         Ok(seen(thing, &self.client.send(Method::DELETE, &path(thing), SMALL, |r| r).await?))
     }
