@@ -46,7 +46,14 @@ pub(crate) fn main() -> ExitCode {
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);
     // What is staged or lent is given back on the way out of a panic, too.
-    match catch_unwind(AssertUnwindSafe(|| run(cli, &printer))).unwrap_or(Ok(ExitCode::from(INTERNAL))) {
+    let panicked = |_| {
+        if !process::is_lending() {
+            return Ok(ExitCode::from(INTERNAL));
+        }
+        let what = format!("whatever is named hmask-{} may still be live", printer.task());
+        Err(Error::new(ErrorKind::Live(what)).hint("hmask sweep"))
+    };
+    match catch_unwind(AssertUnwindSafe(|| run(cli, &printer))).unwrap_or_else(panicked) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);

@@ -45,6 +45,11 @@ pub(super) fn start_lending() -> tokio::sync::watch::Receiver<u32> {
     receiver
 }
 
+/// Whether something may be live.
+pub(super) fn is_lending() -> bool {
+    LENDING.load(Ordering::SeqCst)
+}
+
 /// From now on a signal ends the process at once again.
 pub(super) fn stop_lending() {
     LENDING.store(false, Ordering::SeqCst);
@@ -61,13 +66,19 @@ pub(super) fn host() -> String {
 /// Called before and after each line of a journal. Builds for tests end there when told to, as a kill would.
 pub(super) fn step() -> hmask::remote::journal::Step {
     #[cfg(all(debug_assertions, unix))]
-    if let Some(last) = std::env::var("HMASK_TEST_KILL_AT").ok().and_then(|n| n.parse::<u32>().ok()) {
-        let count = std::sync::atomic::AtomicU32::new(0);
-        return Box::new(move || {
-            if count.fetch_add(1, Ordering::SeqCst) + 1 == last {
-                let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            }
-        });
+    {
+        let named = |name| std::env::var(name).ok().and_then(|n| n.parse::<u32>().ok());
+        let (kill, panic) = (named("HMASK_TEST_KILL_AT"), named("HMASK_TEST_PANIC_AT"));
+        if kill.is_some() || panic.is_some() {
+            let count = std::sync::atomic::AtomicU32::new(0);
+            return Box::new(move || {
+                let step = Some(count.fetch_add(1, Ordering::SeqCst) + 1);
+                if step == kill {
+                    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+                }
+                assert!(step != panic, "a panic for tests");
+            });
+        }
     }
     Box::new(|| {})
 }

@@ -227,6 +227,33 @@ fn killed_at_any_step_of_any_manner_and_swept_once_nothing_is_there() {
     }
 }
 
+/// A panic before and after each line of the journal.
+#[test]
+fn a_panic_at_any_step_leaves_nothing_that_is_not_said() {
+    let manner = &MANNERS[0];
+    let scene = Scene::new(manner);
+    let (mut given_back, mut said) = (0, 0);
+    for step in 1.. {
+        let place = Place::with_token().set("HMASK_TEST_PANIC_AT", &step.to_string());
+        let ran = scene.ask(&place, manner);
+        let live = scene.live();
+        assert!(ran.code == 0 || ran.err.contains("internal error"), "step {step}: {}", ran.err);
+        match ran.code {
+            0 => break,
+            // Before anything was sent, or when all is gone.
+            3 => assert!(live.is_empty(), "step {step}: {live:?} {}", ran.err),
+            4 => given_back += 1,
+            5 => said += 1,
+            code => panic!("step {step}: {code} {}", ran.err),
+        }
+        assert!(live.is_empty() || ran.code == 5 && ran.err.contains("hint: hmask sweep"), "step {step}: {live:?} {}", ran.err);
+        let swept = place.unset("HMASK_TEST_PANIC_AT");
+        swept.run(&["sweep"]).ok();
+        assert_eq!((scene.live(), journals(&swept), swept.temporary()), (vec![], vec![], 0), "step {step}");
+    }
+    assert!(given_back >= 10 && said >= 2, "{given_back} {said}");
+}
+
 /// A signal while each request is on its way.
 #[test]
 fn a_signal_at_any_request_leaves_nothing_that_is_not_swept() {
