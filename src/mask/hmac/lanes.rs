@@ -41,12 +41,29 @@ pub(super) fn padded(message: &[u8], number: usize) -> [u8; BLOCK] {
     let start = number * BLOCK;
     if let Some(rest) = message.get(start..) {
         let n = rest.len().min(BLOCK);
-        block[..n].copy_from_slice(&rest[..n]);
+        copy(&rest[..n], &mut block);
         if n < BLOCK {
             block[n] = 0x80;
         }
     }
     block
+}
+
+/// Copies at most a block, by two pieces of a fixed length that may overlap: a call for a few bytes costs more than they do.
+fn copy(from: &[u8], to: &mut [u8; BLOCK]) {
+    fn ends<const N: usize>(from: &[u8], to: &mut [u8; BLOCK]) -> Option<()> {
+        let end = from.len() - N;
+        to[..N].copy_from_slice(from.first_chunk::<N>()?);
+        to[end..end + N].copy_from_slice(from.last_chunk::<N>()?);
+        Some(())
+    }
+    match from.len() {
+        32.. => drop(ends::<32>(from, to)),
+        16.. => drop(ends::<16>(from, to)),
+        8.. => drop(ends::<8>(from, to)),
+        4.. => drop(ends::<4>(from, to)),
+        _ => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
+    }
 }
 
 /// Runs `group` on messages of equal numbers of blocks, `N` at a time, and the portable code on what is too long or left alone.
@@ -57,29 +74,42 @@ pub(super) fn grouped<const N: usize>(
     mut group: impl FnMut(&[&[u8]; N], usize) -> [Tag; N],
 ) {
     let mut waiting = [([0usize; N], 0); MAX_BLOCKS];
-    let mut run = |members: &[usize], blocks: usize, out: &mut [Tag]| {
+    let run = |members: &[usize], blocks: usize, out: &mut [Tag], group: &mut dyn FnMut(&[&[u8]; N], usize) -> [Tag; N]| {
         // Lanes that nobody takes compute the first message again.
         let lanes = std::array::from_fn(|lane| messages[*members.get(lane).unwrap_or(&members[0])]);
         for (index, tag) in members.iter().zip(group(&lanes, blocks)) {
             out[*index] = tag;
         }
     };
-    for (index, message) in messages.iter().enumerate() {
-        let Some((members, taken)) = blocks(message.len()).checked_sub(1).and_then(|b| waiting.get_mut(b)) else {
-            portable::tags(key, &messages[index..=index], &mut out[index..=index]);
+    let mut index = 0;
+    while let Some(message) = messages.get(index) {
+        let many = blocks(message.len());
+        // Mostly the next ones are alike, and need not be gathered.
+        if let Some(next) = messages[index..].first_chunk::<N>()
+            && many <= MAX_BLOCKS
+            && next.iter().all(|m| blocks(m.len()) == many)
+        {
+            out[index..index + N].copy_from_slice(&group(next, many));
+            index += N;
             continue;
-        };
-        members[*taken] = index;
-        *taken += 1;
-        if *taken == N {
-            *taken = 0;
-            run(&*members, blocks(message.len()), out);
         }
+        match waiting.get_mut(many - 1) {
+            Some((members, taken)) => {
+                members[*taken] = index;
+                *taken += 1;
+                if *taken == N {
+                    *taken = 0;
+                    run(members, many, out, &mut group);
+                }
+            }
+            None => portable::tags(key, &messages[index..=index], &mut out[index..=index]),
+        }
+        index += 1;
     }
     for (blocks, (members, taken)) in waiting.iter().enumerate() {
         let members = &members[..*taken];
         if members.len() * WORTH >= N && members.len() > 1 {
-            run(members, blocks + 1, out);
+            run(members, blocks + 1, out, &mut group);
         } else {
             for index in members {
                 portable::tags(key, &messages[*index..=*index], &mut out[*index..=*index]);

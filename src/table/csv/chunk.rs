@@ -1,5 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::layout::{Layout, fault_error, line_ends, too_long};
 use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
@@ -36,6 +38,9 @@ pub(super) struct Done {
     pub error: Option<Error>,
 }
 
+/// Spans whose cells are hashed together: what they need stays in the cache of a core.
+const RUN: usize = 1 << 12;
+
 /// Masks chunks of one file; shared by all threads.
 pub(super) struct Masker<'a> {
     pub layout: &'a Layout,
@@ -54,6 +59,8 @@ pub(super) struct Masker<'a> {
     pub max_record: usize,
     /// The prefix of all tokens in the file's encoding, where there are tokens of one kind alone.
     prefix: Vec<u8>,
+    /// The most spans that a chunk has had: room is made for as many at once.
+    most: AtomicUsize,
 }
 
 /// Part of a chunk that is not copied.
@@ -122,7 +129,8 @@ impl<'a> Masker<'a> {
             _ => None,
         };
         let prefix = layout.encoding.encode(one.map_or("", |mask| mask.form().prefix()))?;
-        Ok(Self { layout, rules, one, ragged, places, takes_empty, ids, id_of, max_record, prefix })
+        let most = AtomicUsize::new(0);
+        Ok(Self { layout, rules, one, ragged, places, takes_empty, ids, id_of, max_record, prefix, most })
     }
 
     /// Masks the whole records of a block that is believed to begin at a record's start.
@@ -140,7 +148,10 @@ impl<'a> Masker<'a> {
         let mut masked = vec![0; self.layout.columns.found.len()];
         spans.found.iter().filter(|s| s.is_cell()).for_each(|s| masked[s.place as usize] += 1);
         let mut out = Vec::new();
-        let piece = Piece { masker: self, raw: &chunk.bytes, text, consumed: scanned.consumed, spans: &spans };
+        self.most.fetch_max(spans.found.len(), Ordering::Relaxed);
+        // Valid as a whole means valid in each field, as all borders are ASCII.
+        let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(&chunk.bytes).is_ok();
+        let piece = Piece { masker: self, raw: &chunk.bytes, text, as_it_is, consumed: scanned.consumed, spans: &spans };
         if let Err((at, e)) = piece.write(&mut out) {
             // Records before the faulty one that ended the scan come first.
             scanned.records = u64::from(spans.found[at].record);
@@ -159,6 +170,8 @@ struct Piece<'p> {
     raw: &'p [u8],
     /// The same, a byte for each unit.
     text: &'p [u8],
+    /// Whether all of it is UTF-8, so that fields are hashed as they stand.
+    as_it_is: bool,
     /// Units of whole records.
     consumed: usize,
     spans: &'p Spans<'p>,
@@ -171,30 +184,42 @@ impl Piece<'_> {
     /// Writes the whole records with texts in place of the spans.
     fn write(&self, out: &mut Vec<u8>) -> Result<(), Failed> {
         let spans = &self.spans.found;
-        let cells: Vec<(usize, &Span)> = spans.iter().enumerate().filter(|(_, s)| s.is_cell()).collect();
-        let mut arena = Arena::default();
-        let values = self.values(&cells, &mut arena)?;
+        let cells = |from: usize, spans: &'_ [Span]| -> Vec<(usize, Span)> {
+            let numbered = spans.iter().enumerate().filter(|(_, s)| s.is_cell());
+            numbered.map(|(i, s)| (from + i, *s)).collect()
+        };
+        let mut copied = 0;
         if let Some(mask) = self.masker.one {
-            let mut tags = vec![Tag::default(); values.len()];
-            mask.tags(&values, &mut tags).map_err(|unfit| self.unfit(cells[unfit.index].0, unfit))?;
-            out.reserve_exact((self.consumed + values.len() * mask.form().token_len()) * self.unit());
-            let mut tags = tags.iter();
-            self.weave(out, |_, out| {
-                if let Some(tag) = tags.next() {
-                    out.extend_from_slice(&self.masker.prefix);
-                    let start = out.len();
-                    mask.form().write_digits(tag, out);
-                    self.encoding().widen(out, start);
-                }
-            });
+            out.reserve_exact((self.consumed + spans.len() * mask.form().token_len()) * self.unit());
+            let mut tags = vec![Tag::default(); RUN.min(spans.len())];
+            for (number, run) in spans.chunks(RUN).enumerate() {
+                let cells = cells(number * RUN, run);
+                let mut arena = Arena::default();
+                let values = self.values(&cells, &mut arena)?;
+                let tags = &mut tags[..values.len()];
+                mask.tags(&values, tags).map_err(|unfit| self.unfit(cells[unfit.index].0, unfit))?;
+                let mut tags = tags.iter();
+                self.weave(run, &mut copied, out, |_, out| {
+                    if let Some(tag) = tags.next() {
+                        out.extend_from_slice(&self.masker.prefix);
+                        let start = out.len();
+                        mask.form().write_digits(tag, out);
+                        self.encoding().widen(out, start);
+                    }
+                });
+            }
+            self.rest(copied, out);
             return Ok(());
         }
+        let cells = cells(0, spans);
+        let mut arena = Arena::default();
+        let values = self.values(&cells, &mut arena)?;
         let mut texts = Vec::new();
         for place in 0..self.masker.layout.columns.found.len() {
             let mine: Vec<usize> = (0..cells.len()).filter(|i| cells[*i].1.place as usize == place).collect();
             let column: Vec<&[u8]> = mine.iter().map(|i| values[*i]).collect();
-            let ids: Vec<(usize, &Span)> = match self.masker.id_of[place] {
-                Some(id) => mine.iter().map(|i| (cells[*i].0, &self.spans.ids[id][cells[*i].1.record as usize])).collect(),
+            let ids: Vec<(usize, Span)> = match self.masker.id_of[place] {
+                Some(id) => mine.iter().map(|i| (cells[*i].0, self.spans.ids[id][cells[*i].1.record as usize])).collect(),
                 None => Vec::new(),
             };
             let mut arena = Arena::default();
@@ -207,11 +232,12 @@ impl Piece<'_> {
         let mut next: Vec<_> = texts.iter().map(Texts::iter).collect();
         let one_column = self.masker.layout.width == 1 || self.masker.layout.drops.one_left();
         out.reserve(self.consumed * self.unit());
-        self.weave(out, |span, out| match next[span.place as usize].next() {
+        self.weave(spans, &mut copied, out, |span, out| match next[span.place as usize].next() {
             Some([]) if one_column && !span.quoted => self.blank(out),
             Some(text) => self.text(text, span.quoted, out),
             None => {}
         });
+        self.rest(copied, out);
         Ok(())
     }
 
@@ -224,11 +250,9 @@ impl Piece<'_> {
     }
 
     /// What the fields of these spans mean, in UTF-8; `arena` holds what does not stand in the chunk as it is hashed.
-    fn values<'v>(&'v self, spans: &[(usize, &Span)], arena: &'v mut Arena) -> Result<Vec<&'v [u8]>, Failed> {
+    fn values<'v>(&'v self, spans: &[(usize, Span)], arena: &'v mut Arena) -> Result<Vec<&'v [u8]>, Failed> {
         let (encoding, unit) = (self.encoding(), self.unit());
-        // Valid as a whole means valid in each field, as all borders are ASCII.
-        let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(self.raw).is_ok();
-        if as_it_is && !spans.iter().any(|(_, s)| s.escaped) {
+        if self.as_it_is && !spans.iter().any(|(_, s)| s.escaped) {
             return Ok(spans.iter().map(|(_, s)| &self.text[s.start as usize..s.end as usize]).collect());
         }
         for (at, span) in spans {
@@ -245,19 +269,23 @@ impl Piece<'_> {
         Ok(arena.ends.iter().map(|end| &arena.bytes[std::mem::replace(&mut start, *end)..*end]).collect())
     }
 
-    /// Copies what lies between the spans; `cell` writes what takes the place of one.
-    fn weave(&self, out: &mut Vec<u8>, mut cell: impl FnMut(&Span, &mut Vec<u8>)) {
-        let (unit, mut copied) = (self.unit(), 0);
-        for span in &self.spans.found {
-            out.extend_from_slice(&self.raw[copied..span.start as usize * unit]);
-            copied = span.end as usize * unit;
+    /// Copies what lies between these spans, from `copied` on; `cell` writes what takes the place of one.
+    fn weave(&self, spans: &[Span], copied: &mut usize, out: &mut Vec<u8>, mut cell: impl FnMut(&Span, &mut Vec<u8>)) {
+        let unit = self.unit();
+        for span in spans {
+            out.extend_from_slice(&self.raw[*copied..span.start as usize * unit]);
+            *copied = span.end as usize * unit;
             match span.place {
                 CUT => {}
                 BLANK => self.blank(out),
                 _ => cell(span, out),
             }
         }
-        out.extend_from_slice(&self.raw[copied..self.consumed * unit]);
+    }
+
+    /// Copies what lies behind the last span.
+    fn rest(&self, copied: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.raw[copied..self.consumed * self.unit()]);
     }
 
     /// An empty field in quotes.
@@ -348,7 +376,7 @@ impl<'m> Spans<'m> {
     fn new(masker: &'m Masker<'m>) -> Self {
         Self {
             masker,
-            found: Vec::new(),
+            found: Vec::with_capacity(masker.most.load(Ordering::Relaxed)),
             ids: vec![Vec::new(); masker.ids.len()],
             complete: 0,
             record: 0,
