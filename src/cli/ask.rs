@@ -18,10 +18,28 @@ use super::io::apart;
 use super::lending::Lending;
 use super::print::Printer;
 
-/// What the model is told, if nothing else.
-const INSTRUCTIONS: &str = "A table is mounted as a CSV file below /mnt/data: list that folder to find it. \
-    Answer with the python tool, from the table alone. Some columns hold pseudonyms (hex digits): equal values have equal \
-    pseudonyms, and nothing else can be read from them. If a file is asked for, write it below /mnt/data and cite it.";
+/// What the model is told, if nothing else: where the tables are, and what pseudonyms are.
+fn instructions(lending: &Lending<'_>, attach: Attach) -> String {
+    let kind = |ending: &str| match ending {
+        "csv" => "CSV",
+        "parquet" => "Parquet",
+        "arrow" => "Arrow IPC",
+        _ => "JSON, an object a line",
+    };
+    let mut kinds: Vec<&str> = lending.masked.iter().map(|m| kind(m.cleared.ending())).collect();
+    kinds.dedup();
+    let (tables, kinds) =
+        (if lending.masked.len() == 1 { "The table is a file" } else { "The tables are files" }, kinds.join(" or "));
+    let pseudonyms =
+        "Some columns hold pseudonyms (hex digits): equal values have equal pseudonyms, and nothing else can be read from them.";
+    match attach {
+        Attach::Message => format!("{tables} in this message ({kinds}). Answer from what is in it alone. {pseudonyms}"),
+        Attach::Container => format!(
+            "{tables} below /mnt/data ({kinds}): list that folder to find what there is. Answer with the python tool, from what is in \
+             it alone. {pseudonyms} If a file is asked for, write it below /mnt/data and cite it."
+        ),
+    }
+}
 
 /// Runs the command.
 pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
@@ -49,6 +67,7 @@ pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode>
     }
     let mut lending = Lending::new(&args.lent, printer)?;
     lending.upload_first = args.via == Via::Files;
+    lending.own_container = args.container.is_none();
     if args.lent.loan.dry_run {
         lending.dry_run();
         return Ok(ExitCode::SUCCESS);
@@ -56,7 +75,7 @@ pub(super) fn run(mut args: AskArgs, printer: &Arc<Printer>) -> Result<ExitCode>
     let question = Question {
         text: question,
         model: args.model.clone(),
-        instructions: args.instructions.clone().unwrap_or_else(|| INSTRUCTIONS.into()),
+        instructions: args.instructions.clone().unwrap_or_else(|| instructions(&lending, args.attach)),
         before: Vec::new(),
         // A stream says early what is stored, and what has to be deleted.
         stream: args.stream || args.chain,

@@ -286,6 +286,7 @@ fn answers(model: &Result<Probe, hmask::remote::client::Failure>, is_https: bool
             answer.reason(),
             Some("has the token the right to Files, Containers and Responses?"),
         ),
+        500.. => steps.add("authentication", Verdict::Unknown, format!("the server fails (status {})", answer.status), None),
         _ => steps.add("authentication", Verdict::Ok, "the token is taken", None),
     }
     let named = ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"].into_iter().filter(|v| std::env::var_os(v).is_some()).collect::<Vec<_>>();

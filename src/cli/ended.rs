@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use hmask::remote::loan::Outcome;
+use hmask::remote::target::Life;
 use hmask::remote::thing::file_name;
-use hmask::report::{FileFacts, LoanFacts, Manifest, NOT_DELETABLE, VERSION, unicode};
+use hmask::report::{FileFacts, LoanFacts, Manifest, VERSION, unicode};
 use hmask::{Error, ErrorKind, Result};
 
 use super::endpoint::Other;
@@ -68,7 +69,15 @@ impl<T> Ended<'_, T> {
     fn manifest(&self, task: &str, number: usize) -> Manifest {
         let Masked { cleared, input, report, columns, key_id, scope, policy, filter, recipient, purpose, .. } =
             &self.lending.masked[number];
-        let Outcome { answer, returned, granted } = &self.outcome;
+        let Outcome { answer, returned, lives, keeps } = &self.outcome;
+        let (asked, granted, address_until) = match lives.get(number) {
+            Some(Life::Expiring { asked, granted, .. }) => (Some(*asked), *granted, None),
+            Some(Life::Address(at)) => (None, None, Some(*at)),
+            Some(Life::Forever) => (None, None, None),
+            None => (self.lending.idle_life(), None, None),
+        };
+        let target = self.other.target();
+        let not_deletable = std::iter::once(target.not_deletable()).chain(keeps.clone()).collect::<Vec<_>>().join("; ");
         let left = returned.left.iter().map(|(thing, why)| format!("{thing} ({why})"));
         Manifest {
             version: VERSION,
@@ -91,14 +100,15 @@ impl<T> Ended<'_, T> {
             purpose: purpose.clone(),
             gate: Some(cleared.checked().facts()),
             loan: Some(LoanFacts {
-                recipient: self.other.target().place(),
+                recipient: target.place(),
                 remote_name: file_name(task, number, cleared.ending()),
-                expiry_asked: self.lending.expiry(),
-                expiry_granted: *granted,
+                expiry_asked: asked,
+                expiry_granted: granted,
+                address_until,
                 answered: answer.is_ok(),
                 confirmed_gone: returned.gone.iter().map(ToString::to_string).collect(),
                 may_be_live: left.chain(returned.unknown.clone()).collect(),
-                not_deletable: NOT_DELETABLE.into(),
+                not_deletable,
             }),
         }
     }

@@ -91,6 +91,10 @@ impl Recipient {
         let (endpoint, azure) = match to {
             To::Local => return Ok(Self::Local),
             To::Store(url) if url.starts_with("file://") => return Folder::new(url).map(Self::Folder),
+            // It stands in journal and manifest as it is.
+            To::Store(url) if url.contains(['@', '?', '#']) => {
+                return Err(Error::usage("the address of a store must hold no user, password, query or fragment"));
+            }
             To::Store(url) => return Ok(Self::Store(url.clone(), ca_file.map(read).transpose()?)),
             To::OpenAi => (openai(None)?, false),
             To::Region(region) => (openai(Some(&format!("https://{region}.api.openai.com/v1")))?, false),
@@ -134,6 +138,32 @@ impl Recipient {
             Self::Folder(folder) => folder.place(),
             Self::Store(url, _) => url.split('/').take(3).collect::<Vec<_>>().join("/"),
         }
+    }
+
+    /// Another server that the environment names for such a store.
+    fn server(&self) -> Option<String> {
+        let Self::Store(url, _) = self else { return None };
+        let prefix = match url.split(':').next() {
+            Some("s3") => "AWS_",
+            Some("az") => "AZURE_",
+            _ => "GOOGLE_",
+        };
+        let named = std::env::vars().filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
+        let mut servers = named.filter(|(name, _)| name.contains("ENDPOINT") || name.contains("BASE_URL"));
+        servers.find_map(|(_, value)| value.contains("://").then_some(value))
+    }
+
+    /// All that a policy must allow: the host, or the bucket and the server that it is on, without a scheme and with its port.
+    pub(super) fn hosts(&self) -> Vec<String> {
+        let bare = |url: &str| {
+            let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+            rest.split(['/', '?']).next().unwrap_or_default().to_owned()
+        };
+        let host = match self {
+            Self::Folder(folder) => folder.place().trim_start_matches("file://").to_owned(),
+            _ => bare(&self.host()),
+        };
+        std::iter::once(host).chain(self.server().as_deref().map(bare)).collect()
     }
 
     /// Whether what is lent is for a program that reads CSV and little else.
@@ -209,7 +239,8 @@ fn azure(url: Option<&str>) -> Result<Endpoint> {
     let url = url.map(str::to_owned).or(named).ok_or_else(|| {
         Error::usage(format!("no resource: {AZURE_VARIABLE} is not set")).hint("--to https://NAME.openai.azure.com")
     })?;
-    let url = if url.contains("/v1") { url } else { format!("{}/openai/v1/", url.trim_end_matches('/')) };
+    let has_path = url.split_once("://").is_some_and(|(_, rest)| rest.trim_end_matches('/').contains('/'));
+    let url = if has_path { url } else { format!("{}/openai/v1/", url.trim_end_matches('/')) };
     let token = environ::secret_text(AZURE_TOKEN_VARIABLE).ok_or_else(|| {
         let error = Error::new(ErrorKind::Key(format!("no access key: {AZURE_TOKEN_VARIABLE} is not set")));
         error.hint(format!("export {AZURE_TOKEN_VARIABLE}=…"))

@@ -22,18 +22,11 @@ pub(super) const KEY_FILE_VARIABLE: &str = "HMASK_KEY_FILE";
 pub(super) const TOKEN_VARIABLE: &str = "OPENAI_API_KEY";
 /// The variable that holds the access key of Azure's resource.
 pub(super) const AZURE_TOKEN_VARIABLE: &str = "AZURE_OPENAI_API_KEY";
-/// Variables that hold what lets one into an object store.
-pub(super) const STORE_SECRETS: [&str; 9] = [
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_SAS_KEY",
-    "AZURE_STORAGE_CLIENT_SECRET",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_STORAGE_TOKEN",
-    "GOOGLE_SERVICE_ACCOUNT_KEY",
-];
+/// How variables begin that say how one gets into an object store, and words in the names of those that hold a secret.
+const STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+const SECRET_WORDS: [&str; 8] = ["SECRET", "TOKEN", "KEY", "SAS", "PASSWORD", "CONNECTION_STRING", "CREDENTIAL", "BEARER"];
+/// Such words in the names of those that hold none: ids, and paths of files.
+const PLAIN_WORDS: [&str; 4] = ["_ID", "_FILE", "_URI", "GOOGLE_APPLICATION_CREDENTIALS"];
 /// Bytes of a generated key before they are written as hex digits.
 const GENERATED: usize = 32;
 
@@ -120,10 +113,15 @@ fn from_descriptor(number: u32) -> Result<Zeroizing<Vec<u8>>> {
 
 fn from_command(command: &str, args: &KeyArgs) -> Result<Zeroizing<Vec<u8>>> {
     let failed = |why: String| Error::new(ErrorKind::Key(format!("the key command {why}")));
-    let mut child = without_secrets(Command::new("sh").arg("-c").arg(command), args.key_env.as_deref())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(format!("cannot be started: {e}")))?;
+    let mut command_line = Command::new("sh");
+    let asked = without_secrets(command_line.arg("-c").arg(command), args.key_env.as_deref());
+    // Who keeps keys is often asked with the same credentials as who keeps objects; they are overwritten in our own environment.
+    for name in store_secrets() {
+        if let Some(value) = environ::secret_text(&name) {
+            asked.env(name, value.as_str());
+        }
+    }
+    let mut child = asked.stdout(Stdio::piped()).spawn().map_err(|e| failed(format!("cannot be started: {e}")))?;
     let line = child.stdout.take().map_or_else(|| Ok(Zeroizing::default()), |mut out| read_line(&mut out));
     let status = child.wait().map_err(|e| failed(format!("cannot be waited for: {e}")))?;
     if !status.success() {
@@ -132,9 +130,20 @@ fn from_command(command: &str, args: &KeyArgs) -> Result<Zeroizing<Vec<u8>>> {
     line.map_err(|e| failed(format!("gives nothing that can be read: {e}")))
 }
 
+/// Names of the variables in the environment that let one into an object store.
+pub(super) fn store_secrets() -> Vec<String> {
+    let has = |name: &str, words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_secret = |name: &String| {
+        STORES.iter().any(|store| name.starts_with(store))
+            && has(name, &SECRET_WORDS)
+            && !PLAIN_WORDS.iter().any(|w| name.ends_with(w))
+    };
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect()
+}
+
 /// Takes the secrets out of the environment of a child.
 pub(super) fn without_secrets<'c>(command: &'c mut Command, key_env: Option<&str>) -> &'c mut Command {
-    for name in [Some(KEY_VARIABLE), Some(TOKEN_VARIABLE), key_env].into_iter().flatten() {
+    for name in [Some(KEY_VARIABLE), Some(TOKEN_VARIABLE), Some(AZURE_TOKEN_VARIABLE), key_env].into_iter().flatten() {
         command.env_remove(OsStr::new(name));
     }
     command

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 use tokio::process::Command;
 
-use super::args::LendArgs;
+use super::args::{LendArgs, To};
 use super::endpoint::BASE_URL_VARIABLE;
 use super::key;
 use super::key::TOKEN_VARIABLE;
@@ -35,6 +35,9 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     if args.hold.is_some_and(|time| time.as_secs() > EXPIRY) {
         return Err(Error::usage("what is lent expires after an hour, so it cannot be held for longer").hint("--hold 1h"));
     }
+    if args.pass_token && matches!(args.lent.loan.to, To::Store(_)) {
+        return Err(Error::usage("there is no access token to pass on; the signed address is all that a reader needs"));
+    }
     let lending = Lending::new(&args.lent, printer)?;
     if args.lent.loan.dry_run {
         lending.dry_run();
@@ -51,7 +54,7 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
             ("HMASK_FILE_ID", upload.id.clone()),
             ("HMASK_FILE_IDS", ids.join(",")),
             ("HMASK_FILE_NAME", names[0].clone()),
-            ("HMASK_FILE_EXPIRES_AT", upload.expires_at.map(|s| s.to_string()).unwrap_or_default()),
+            ("HMASK_FILE_EXPIRES_AT", upload.ends_at().map(|s| s.to_string()).unwrap_or_default()),
             ("HMASK_BASE_URL", base_url.clone()),
         ];
         // Whoever has one of these reads the table, until it expires: it goes to the command, and into no log.
@@ -63,9 +66,7 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
             return hold(time, uploads, &names, &base_url).await.map(|()| ExitCode::SUCCESS);
         }
         if args.pass_token {
-            let Some(api) = other.api() else {
-                return Err(Error::usage("there is no access token to pass on; the signed address is all that a reader needs"));
-            };
+            let Some(api) = other.api() else { return Err(Error::usage("there is no access token to pass on")) };
             facts.extend([(TOKEN_VARIABLE, api.client().token().to_owned()), (BASE_URL_VARIABLE, base_url)]);
         }
         command(args, &facts).await
@@ -77,7 +78,7 @@ pub(super) fn run(args: &LendArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
 async fn hold(time: Duration, uploads: &[Upload], names: &[String], base_url: &str) -> Result<()> {
     let mut stdout = std::io::stdout();
     for (upload, name) in uploads.iter().zip(names) {
-        let mut line = json!({"file_id": upload.id, "name": name, "expires_at": upload.expires_at, "base_url": base_url});
+        let mut line = json!({"file_id": upload.id, "name": name, "expires_at": upload.ends_at(), "base_url": base_url});
         if let Some(url) = &upload.url {
             line["url"] = json!(url);
         }
@@ -120,7 +121,7 @@ async fn command(args: &LendArgs, facts: &[(&str, String)]) -> Result<ExitCode> 
 fn secrets(args: &LendArgs) -> Vec<OsString> {
     let mut names: Vec<OsString> =
         [key::KEY_VARIABLE, key::KEY_FILE_VARIABLE, TOKEN_VARIABLE, key::AZURE_TOKEN_VARIABLE].map(Into::into).into();
-    names.extend(key::STORE_SECRETS.map(Into::into));
+    names.extend(key::store_secrets().into_iter().map(Into::into));
     names.extend(args.lent.key.key_env.as_ref().map(Into::into));
     names
 }

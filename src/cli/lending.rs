@@ -13,7 +13,7 @@ use hmask::remote::journal::{Journal, Run};
 use hmask::remote::lease::Lease;
 use hmask::remote::loan::{Event, Loan, Outcome};
 use hmask::remote::openai::CONTAINER_MINUTES;
-use hmask::remote::target::{EXPIRY, Upload};
+use hmask::remote::target::{EXPIRY, Life, Upload};
 use hmask::remote::thing::file_name;
 use hmask::report::{ColumnFacts, FileFacts, PolicyFacts, columns};
 use hmask::table::compress::Compression;
@@ -54,6 +54,8 @@ pub(super) struct Lending<'a> {
     recipient: Option<Recipient>,
     /// Whether the tables are uploaded before they are used.
     pub upload_first: bool,
+    /// Whether the container, if there is one, is the run's own.
+    pub own_container: bool,
     /// One for each table.
     pub evidence: Vec<Evidence>,
     pub masked: Vec<Masked>,
@@ -90,25 +92,40 @@ impl<'a> Lending<'a> {
         let evidence = table.files.iter().enumerate().map(stage).collect::<Result<_>>()?;
         let accepted = args.accept_leaks.as_deref().map(Columns::parse).transpose()?;
         let masked = mask(table, accepted, &recipient, printer)?;
-        Ok(Self { args, recipient: Some(recipient), upload_first: true, evidence, masked, state, started, printer })
+        Ok(Self {
+            args,
+            recipient: Some(recipient),
+            upload_first: true,
+            own_container: true,
+            evidence,
+            masked,
+            state,
+            started,
+            printer,
+        })
     }
 
-    /// Seconds of life that are asked for what is lent: idle ones, where it is in a container alone.
-    pub(super) fn expiry(&self) -> u64 {
-        if self.upload_first { EXPIRY } else { CONTAINER_MINUTES * 60 }
+    /// Idle seconds that are asked for a container, where the table is in one of the run's own alone.
+    pub(super) fn idle_life(&self) -> Option<u64> {
+        (!self.upload_first && self.own_container).then_some(CONTAINER_MINUTES * 60)
     }
 
     /// Says what would be sent.
     pub(super) fn dry_run(&self) {
         let to = self.recipient.as_ref().map(Recipient::host).unwrap_or_default();
+        let ends = match &self.recipient {
+            Some(Recipient::Folder(_)) => String::new(),
+            Some(Recipient::Store(..)) => format!(", with an address that is good for {EXPIRY} s"),
+            _ if self.upload_first => format!(", to expire after {EXPIRY} s"),
+            _ => self.idle_life().map(|s| format!(", to expire after {s} idle seconds")).unwrap_or_default(),
+        };
         for (number, Masked { cleared, report, changes, .. }) in self.masked.iter().enumerate() {
             self.printer.info(&format!(
-                "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}, to expire after {} s; nothing was sent",
+                "would send {} to {to}: {} rows, {} bytes, SHA-256 {}, {changes}{ends}; nothing was sent",
                 file_name(self.printer.task(), number, cleared.ending()),
                 report.rows,
                 cleared.bytes(),
                 cleared.sha256(),
-                self.expiry(),
             ));
         }
     }
@@ -360,13 +377,13 @@ fn allowed(policy: &Policy, recipient: &Recipient) -> Result<()> {
     if policy.allow_hosts.is_empty() || matches!(recipient, Recipient::Local) {
         return Ok(());
     }
-    let host = recipient.host();
-    let bare = host.split_once("://").map_or(host.as_str(), |(_, rest)| rest);
-    let name = bare.rsplit_once(':').map_or(bare, |(name, _)| name);
-    if policy.allow_hosts.iter().any(|allowed| allowed == bare || allowed == name) {
-        return Ok(());
+    for bare in recipient.hosts() {
+        let name = bare.rsplit_once(':').map_or(bare.as_str(), |(name, _)| name);
+        if !policy.allow_hosts.iter().any(|allowed| *allowed == bare || allowed == name) {
+            return Err(Error::usage(format!("the policy does not allow {name}: allow_hosts = {:?}", policy.allow_hosts)));
+        }
     }
-    Err(Error::usage(format!("the policy does not allow {name}: allow_hosts = {:?}", policy.allow_hosts)))
+    Ok(())
 }
 
 /// Length and hash of the input, as the manifest has them. A pipe cannot be read twice.
@@ -393,9 +410,14 @@ async fn signalled(mut signals: tokio::sync::watch::Receiver<u32>, count: u32, t
 fn describe(event: &Event<'_>, printer: &Printer) {
     match event {
         Event::Lent(file) => {
-            let until = file.expires_at.and_then(|s| jiff::Timestamp::from_second(s.try_into().ok()?).ok());
+            let until = file.ends_at().and_then(|s| jiff::Timestamp::from_second(s.try_into().ok()?).ok());
             let until = until.map_or_else(|| "an unknown time".into(), |t| t.to_string());
-            printer.info(&format!("lent: {}, {} bytes, expires at {until}", file.thing, file.bytes.unwrap_or(0)));
+            let ends = match file.life {
+                Life::Expiring { .. } => format!("expires at {until}"),
+                Life::Address(_) => format!("its address is good until {until}"),
+                Life::Forever => "stays until it is deleted".into(),
+            };
+            printer.info(&format!("lent: {}, {} bytes, {ends}", file.thing, file.bytes.unwrap_or(0)));
         }
         Event::LongExpiry(Some(seconds)) => {
             printer.warn(&format!("the other side would keep it for {seconds} s; only the deletion ends the loan"));

@@ -41,7 +41,9 @@ const INTERNAL: u8 = 3;
 
 /// Runs the program: never panics outwards, and leaves nothing behind.
 pub(crate) fn main() -> ExitCode {
-    environ::take(&[&[key::KEY_VARIABLE, key::TOKEN_VARIABLE, key::AZURE_TOKEN_VARIABLE], &key::STORE_SECRETS[..]].concat());
+    let stores = key::store_secrets();
+    let secrets = [key::KEY_VARIABLE, key::TOKEN_VARIABLE, key::AZURE_TOKEN_VARIABLE].into_iter();
+    environ::take(&secrets.chain(stores.iter().map(String::as_str)).collect::<Vec<_>>());
     let cli = Cli::parse();
     let printer = Arc::new(Printer::new(&cli.log));
     process::harden(&printer);

@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 8;
 pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| Error::io("cannot start the network", e))?;
-    let (mut found, mut unreadable) = (Vec::new(), 0);
+    let (mut found, mut unreadable, mut skipped) = (Vec::new(), 0, Skipped::default());
     for run in journal::all(&state_folder(&args.state)?)? {
         match run {
             Found::Alive(task) => printer.info(&format!("{task} is still at work")),
@@ -36,7 +36,7 @@ pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> 
                 printer.error(&error);
                 unreadable += 1;
             }
-            Found::Left(left) if !wanted(args, &left, printer) => {}
+            Found::Left(left) if !wanted(args, &left, &mut skipped) => {}
             Found::Left(left) if args.dry_run => printer.info(&would(&left)),
             Found::Left(left) => found.push(*left),
         }
@@ -54,18 +54,34 @@ pub(super) fn run(args: &SweepArgs, printer: &Arc<Printer>) -> Result<ExitCode> 
     if failed > 0 {
         return Err(Error::new(ErrorKind::Live(format!("{failed} interrupted runs could not be swept"))).hint("hmask sweep"));
     }
-    if many == 0 && !args.dry_run {
+    if skipped.younger > 0 {
+        printer.info(&format!("interrupted runs that are younger: {}", skipped.younger));
+    }
+    if skipped.elsewhere > 0 && !args.dry_run {
+        let what = format!("{} runs of other machines were not swept, as they may be alive there", skipped.elsewhere);
+        return Err(Error::new(ErrorKind::Live(what)).hint("hmask sweep --all-hosts"));
+    }
+    if many == 0 && skipped.younger == 0 && !args.dry_run {
         printer.info("nothing was left behind");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn wanted(args: &SweepArgs, left: &Left, printer: &Printer) -> bool {
-    if let Some(run) = left.run.as_ref().filter(|r| r.host != process::host() && !args.all_hosts) {
-        printer.info(&format!("{} is a run of {}; --all-hosts takes it, too", left.task, run.host));
+/// Runs that a sweep was told to leave alone.
+#[derive(Default)]
+struct Skipped {
+    younger: usize,
+    elsewhere: usize,
+}
+
+fn wanted(args: &SweepArgs, left: &Left, skipped: &mut Skipped) -> bool {
+    if args.older_than.is_some_and(|age| now().saturating_sub(left.time()) < age.as_secs()) {
+        skipped.younger += 1;
         return false;
     }
-    args.older_than.is_none_or(|age| now().saturating_sub(left.time()) >= age.as_secs())
+    let elsewhere = left.run.as_ref().is_some_and(|r| r.host != process::host()) && !args.all_hosts;
+    skipped.elsewhere += usize::from(elsewhere);
+    !elsewhere
 }
 
 fn would(left: &Left) -> String {
@@ -91,14 +107,16 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
     };
     let other = recipient.connect(&Manner::plain(PATIENCE), printer).await?;
     if left.run.as_ref().is_some_and(|run| !is_of(&other, run)) {
-        let what =
-            format!("{task} was lent with another access token, organisation, project or server than the environment names now");
-        return Err(Error::new(ErrorKind::Live(what)).hint("export OPENAI_API_KEY=…"));
+        let what = format!(
+            "{task} was lent to another account, server or disk than is there now (access token, organisation, project, mount)"
+        );
+        return Err(Error::new(ErrorKind::Live(what)));
     }
     let by_hand =
         left.unheard.then(|| format!("delete it in the service's log of responses, then remove {}", left.path().display()));
     let Return { gone, left, unknown, .. } = sweep::sweep(other.target(), left, Duration::from_secs(args.delete_for)).await?;
     gone.iter().for_each(|thing| printer.info(&format!("{task}: deleted, and confirmed gone: {thing}")));
+    let commands: Vec<String> = left.iter().map(|(thing, _)| other.target().by_hand(thing)).collect();
     let mut why: Vec<String> = left.iter().map(|(thing, why)| format!("{thing} ({why})")).collect();
     why.extend(unknown.iter().map(|what| format!("perhaps {what}")));
     if why.is_empty() {
@@ -108,7 +126,7 @@ async fn one(args: &SweepArgs, left: Left, printer: &Arc<Printer>) -> Result<()>
         return Ok(());
     }
     let live = Error::new(ErrorKind::Live(format!("may still be live at {}: {}", other.target().place(), why.join(", "))));
-    Err(by_hand.into_iter().fold(live, Error::hint))
+    Err(commands.into_iter().chain(by_hand).fold(live, Error::hint))
 }
 
 /// Whether a run used this account of its endpoint: to another one its uploads are invisible, not gone.

@@ -98,7 +98,7 @@ pub(super) fn run(args: &VerifyArgs, printer: &Printer) -> Result<ExitCode> {
     if let Some(loan) = &manifest.loan {
         findings.note(loan.may_be_live.is_empty(), "all that was lent is confirmed as gone");
         findings.note(
-            loan.expiry_granted.is_none_or(|s| s <= loan.expiry_asked),
+            loan.expiry_granted.is_none_or(|granted| loan.expiry_asked.is_some_and(|asked| granted <= asked)),
             "the expiry that was granted is no longer than asked",
         );
     }

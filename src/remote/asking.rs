@@ -6,7 +6,7 @@ use super::lease::Lease;
 use super::loan::{Event, Loan, TRIES, pause};
 use super::openai::{ContainerFile, ContainerOptions, OpenAi, Place, Progress, Question, Response, Status};
 use super::save::{Folder, Saved};
-use super::target::{CallError, Upload};
+use super::target::{CallError, Upload, Within};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 
@@ -41,7 +41,12 @@ pub enum Venue {
 
 /// The same, once it is there.
 enum Found {
-    Container { id: String, ours: bool },
+    /// Whether it is the run's own, and the files that were in it before.
+    Container {
+        id: String,
+        ours: bool,
+        before: Vec<String>,
+    },
     Message(Vec<String>),
 }
 
@@ -91,8 +96,8 @@ impl Asking<'_> {
             }
             answered.texts.push(response.text);
         }
-        if let Found::Container { id, ours } = &found {
-            (answered.saved, answered.complete) = self.outputs(lease, &citations, id, *ours).await?;
+        if let Found::Container { id, before, .. } = &found {
+            (answered.saved, answered.complete) = self.outputs(&citations, id, before).await?;
         }
         Ok(answered)
     }
@@ -136,6 +141,7 @@ impl Asking<'_> {
             }
             Venue::Container(id, options) => (id.clone(), options, false),
         };
+        let mut before = Vec::new();
         if !ours {
             let failed = |e: CallError| Error::remote(format!("the container cannot be used: {e}")).hint(CONTAINERS);
             let container = self.api.container(&id).await.map_err(failed)?;
@@ -143,7 +149,8 @@ impl Asking<'_> {
                 return Err(Error::remote("the container is expired").hint(CONTAINERS));
             }
             self.check_network(&container, options)?;
-            lease.within(&id)?;
+            before = self.api.container_files(&id).await.map_err(failed)?.into_iter().map(|f| f.id).collect();
+            lease.within(Within { container: id.clone(), before: before.clone() })?;
             for file in &ids {
                 let call = async |_: &mut Lease<'_>| self.api.add_to(&id, file).await;
                 self.put_into(lease, &id, ours, call).await?;
@@ -164,7 +171,7 @@ impl Asking<'_> {
                 self.put_into(lease, &id, ours, call).await?;
             }
         }
-        Ok(Found::Container { id, ours })
+        Ok(Found::Container { id, ours, before })
     }
 
     /// Puts something into a container, and notes it to be deleted, unless the container is ours and goes with all that is in it.
@@ -251,25 +258,15 @@ impl Asking<'_> {
         unreachable!("the last try returns")
     }
 
-    /// Saves what the assistant made: what it cites, and what else lies in the container.
-    async fn outputs(
-        &self,
-        lease: &mut Lease<'_>,
-        citations: &[(String, String)],
-        container: &str,
-        ours: bool,
-    ) -> Result<(Vec<Saved>, bool)> {
+    /// Saves what the assistant made: what it cites, and what else lies in the container and did not before.
+    async fn outputs(&self, citations: &[(String, String)], container: &str, before: &[String]) -> Result<(Vec<Saved>, bool)> {
         let mut complete = true;
         let mut files: Vec<(String, ContainerFile)> = Vec::new();
-        if !ours {
-            // Of what else lies in a container of the user, nothing says whose it is.
-            for (container, id) in citations {
-                lease.note(Thing::ContainerFile(container.clone(), id.clone()));
+        match self.api.container_files(container).await {
+            Ok(listed) => {
+                let made = listed.into_iter().filter(|f| f.is_made() && !before.contains(&f.id));
+                files.extend(made.map(|f| (container.to_owned(), f)));
             }
-        }
-        match self.api.made_by_assistant(container).await {
-            Ok(_) if !ours => {}
-            Ok(listed) => files.extend(listed.into_iter().map(|f| (container.to_owned(), f))),
             Err(error) => {
                 complete = false;
                 (self.loan.tell)(Event::NotSaved(&format!("the files of the container cannot be listed: {error}")));

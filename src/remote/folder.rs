@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::client::Failure;
-use super::target::{CallError, EXPIRY, Seen, Step, Target, Upload, hidden_name, now};
+use super::target::{CallError, Life, Seen, Step, Target, Upload, Within, hidden_name};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 use crate::gate::Cleared;
@@ -60,12 +60,25 @@ impl Target for Folder {
         format!("file://{}", self.path.display())
     }
 
+    /// Which folder of which disk it is: where another one is mounted, or none, what was lent is not to be seen, and not gone.
     fn account(&self, _: &str) -> String {
+        #[cfg(unix)]
+        {
+            let inode = fs::metadata(&self.path).map(|m| std::os::unix::fs::MetadataExt::ino(&m)).unwrap_or_default();
+            let disk = rustix::fs::statvfs(&self.path).map(|s| s.f_fsid).unwrap_or_default();
+            format!("{disk:x}-{inode:x}")
+        }
+        #[cfg(not(unix))]
         String::new()
     }
 
     fn by_hand(&self, thing: &Thing) -> String {
-        format!("rm {}", self.of(thing).display())
+        format!("rm '{}'", self.of(thing).display().to_string().replace('\'', "'\\''"))
+    }
+
+    fn not_deletable(&self) -> String {
+        "whoever read it while it was lent has it; a disk can keep what is deleted: snapshots, backups, blocks that are free"
+            .into()
     }
 
     async fn prepare(&self) -> Result<Option<String>> {
@@ -86,10 +99,10 @@ impl Target for Folder {
         let path = self.path.join(&name);
         let bytes = fs::metadata(&path).map_err(|e| CallError::Unknown(e.to_string()))?.len();
         let url = url::Url::from_file_path(&path).map(String::from).ok();
-        Ok(Upload { id: name, thing, bytes: Some(bytes), granted: Some(EXPIRY), expires_at: Some(now() + EXPIRY), url })
+        Ok(Upload { id: name, thing, bytes: Some(bytes), life: Life::Forever, url })
     }
 
-    async fn named(&self, task: &str, _: &[String]) -> Result<Vec<Thing>, CallError> {
+    async fn named(&self, task: &str, _: &[Within]) -> Result<Vec<Thing>, CallError> {
         let failed = |e: std::io::Error| CallError::Unknown(e.to_string());
         let prefix = container_name(task);
         let names = fs::read_dir(&self.path).map_err(failed)?.map(|e| e.map(|e| e.file_name()));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::thing::Thing;
+use super::thing::{Thing, Within};
 use crate::error::{Error, Result};
 
 /// Version of the lines' form.
@@ -74,7 +74,8 @@ enum Line {
     /// Something is about to be put into a container that is the user's.
     Within {
         time: u64,
-        container: String,
+        #[serde(flatten)]
+        within: Within,
     },
     /// A question is about to be put whose answer is stored over there under an id that no list shows.
     Asked {
@@ -108,7 +109,7 @@ pub struct Left {
     /// Folders of this machine that the run used.
     pub folders: Vec<PathBuf>,
     /// Containers of the user that the run put something into.
-    pub within: Vec<String>,
+    pub within: Vec<Within>,
     /// Whether an answer may be stored under an id that was not written down.
     pub unheard: bool,
     file: File,
@@ -214,8 +215,8 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the disk: then it must not be.
-    pub fn within(&mut self, container: &str) -> Result<()> {
-        self.write(&Line::Within { time: (self.clock)(), container: container.to_owned() })
+    pub fn within(&mut self, within: &Within) -> Result<()> {
+        self.write(&Line::Within { time: (self.clock)(), within: within.clone() })
     }
 
     /// A question is about to be put whose answer is stored.
@@ -344,7 +345,7 @@ impl Left {
                 }
                 Line::Gone { thing, .. } => self.live.retain(|t| *t != thing),
                 Line::Folder { path, .. } => self.folders.push(path),
-                Line::Within { container, .. } => self.within.push(container),
+                Line::Within { within, .. } => self.within.push(within),
                 Line::Asked { .. } => self.unheard = true,
                 Line::Heard { .. } => self.unheard = false,
             }

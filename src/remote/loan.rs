@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use super::journal::Journal;
 use super::lease::{Lease, Return};
 use super::save::Saved;
-use super::target::{CallError, EXPIRY, Step, Target, Upload};
+use super::target::{CallError, EXPIRY, Life, Step, Target, Upload};
 use super::thing::{Thing, file_name};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gate::Cleared;
@@ -73,8 +73,10 @@ pub struct Outcome<T> {
     pub answer: Result<T>,
     /// What was lent and is gone, or not.
     pub returned: Return,
-    /// Seconds of expiry that the service granted.
-    pub granted: Option<u64>,
+    /// How long each table stays if nobody deletes it, in their order, as far as they were uploaded.
+    pub lives: Vec<Life>,
+    /// What the other side may keep of what is deleted.
+    pub keeps: Option<String>,
 }
 
 impl Loan<'_> {
@@ -86,16 +88,18 @@ impl Loan<'_> {
         use_it: impl AsyncFnOnce(&mut Lease<'_>, &[Upload]) -> Result<T>,
     ) -> Outcome<T> {
         let mut lease = Lease::new(self.target, self.task, self.patience, journal);
-        let mut granted = None;
+        let (mut lives, mut kept) = (Vec::new(), None);
         let lent = async {
             if let Some(keeps) = self.target.prepare().await? {
                 (self.tell)(Event::Keeps(&keeps));
+                kept = Some(keeps);
             }
             let mut uploads = Vec::new();
             for (number, cleared) in self.cleared.iter().enumerate().filter(|_| self.upload_first) {
                 let upload = self.upload(&mut lease, number, cleared).await?;
                 (self.tell)(Event::Lent(&upload));
-                granted = granted.max(self.check_upload(cleared, &upload)?);
+                lives.push(upload.life);
+                self.check_upload(cleared, &upload)?;
                 uploads.push(upload);
             }
             use_it(&mut lease, &uploads).await
@@ -106,7 +110,7 @@ impl Loan<'_> {
             used = used => used.unwrap_or_else(|_| Err(Error::remote("hmask failed within the loan; please report this"))),
             () = interrupted => Err(Error::new(ErrorKind::Interrupted)),
         };
-        Outcome { answer, returned: lease.give_back().await, granted }
+        Outcome { answer, returned: lease.give_back().await, lives, keeps: kept }
     }
 
     /// Uploads, and sends again only what was not carried out for certain.
@@ -171,16 +175,17 @@ impl Loan<'_> {
         unreachable!("the last try returns")
     }
 
-    /// The expiry that was granted, if all is as it should be.
-    fn check_upload(&self, cleared: &Cleared, upload: &Upload) -> Result<Option<u64>> {
+    /// Whether all arrived, and stays no longer than it should.
+    fn check_upload(&self, cleared: &Cleared, upload: &Upload) -> Result<()> {
         if upload.bytes != Some(cleared.bytes()) {
             return Err(Error::remote("another number of bytes arrived than was sent"));
         }
-        match upload.granted {
-            Some(seconds @ 1..=EXPIRY) => Ok(Some(seconds)),
+        let Life::Expiring { granted, .. } = upload.life else { return Ok(()) };
+        match granted {
+            Some(1..=EXPIRY) => Ok(()),
             granted if self.accept_expiry => {
                 (self.tell)(Event::LongExpiry(granted));
-                Ok(granted)
+                Ok(())
             }
             Some(seconds) if seconds > EXPIRY => {
                 let error = Error::remote(format!("the service would keep the file for {seconds} s, not {EXPIRY}"));

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::client::{Answer, Failure};
 use super::thing::Thing;
+pub use super::thing::Within;
 use crate::error::Result;
 use crate::gate::Cleared;
 
@@ -23,6 +24,9 @@ pub trait Target: Send + Sync {
     /// How a thing can be deleted by hand: a command.
     fn by_hand(&self, thing: &Thing) -> String;
 
+    /// What no deletion of ours reaches there, in words for the manifest.
+    fn not_deletable(&self) -> String;
+
     /// Whether what is deleted will be gone, as far as the other side can be asked beforehand; words for a warning.
     ///
     /// # Errors
@@ -40,11 +44,12 @@ pub trait Target: Send + Sync {
         note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
     ) -> Result<Upload, CallError>;
 
-    /// All things that bear the names of this task, and those in `within`, containers of the user that the run put something into.
+    /// All things that bear the names of this task, and what came into containers of the user by it: its tables, and what was made of
+    /// them there.
     ///
     /// # Errors
     /// See [`CallError`].
-    async fn named(&self, task: &str, within: &[String]) -> Result<Vec<Thing>, CallError>;
+    async fn named(&self, task: &str, within: &[Within]) -> Result<Vec<Thing>, CallError>;
 
     /// Deletes.
     ///
@@ -87,12 +92,39 @@ pub struct Upload {
     pub id: String,
     /// What arrived, if that is said.
     pub bytes: Option<u64>,
-    /// Seconds that it may live from its creation, if that is said.
-    pub granted: Option<u64>,
-    /// When it ends, in seconds since 1970, if that is said.
-    pub expires_at: Option<u64>,
-    /// A signed address that anybody can read it by, until it expires.
+    /// How long it stays if nobody deletes it.
+    pub life: Life,
+    /// An address that it can be read by: a signed one, which is good for a time, or the path of a file.
     pub url: Option<String>,
+}
+
+/// How long what is lent stays if nobody deletes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It expires by itself.
+    Expiring {
+        /// Seconds that were asked for.
+        asked: u64,
+        /// Seconds from its creation, if that is said.
+        granted: Option<u64>,
+        /// When it ends, in seconds since 1970, if that is said.
+        at: Option<u64>,
+    },
+    /// For ever; but the address by which others read it ends at this time, in seconds since 1970.
+    Address(u64),
+    /// For ever.
+    Forever,
+}
+
+impl Upload {
+    /// When it, or the address that others read it by, ends: in seconds since 1970.
+    pub fn ends_at(&self) -> Option<u64> {
+        match self.life {
+            Life::Expiring { at, .. } => at,
+            Life::Address(at) => Some(at),
+            Life::Forever => None,
+        }
+    }
 }
 
 /// Why a call did not do what it should.

@@ -22,6 +22,15 @@ pub enum Thing {
     Object(String, Option<String>),
 }
 
+/// A container of the user that a run puts something into.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Within {
+    /// Its id.
+    pub container: String,
+    /// Ids of the files that were in it before: not ours, whatever they are called.
+    pub before: Vec<String>,
+}
+
 /// Endings that an upload may have.
 const ENDINGS: [&str; 5] = ["csv", "json", "ndjson", "parquet", "arrow"];
 
@@ -39,6 +48,12 @@ pub fn is_file_of(task: &str, name: &str) -> bool {
     let Some((stem, ending)) = name.rsplit_once('.') else { return false };
     let rest = stem.strip_prefix(&plain(&container_name(task))).filter(|_| ENDINGS.contains(&ending));
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n > 1)))
+}
+
+/// Whether a path within a container is that of a file of a run: something of the service's own may stand before the name.
+pub(super) fn is_path_of(task: &str, path: &str) -> bool {
+    let plain = |name: &str| name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>();
+    plain(path).contains(&plain(&container_name(task)))
 }
 
 /// The name of a run's container.

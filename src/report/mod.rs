@@ -192,10 +192,13 @@ pub struct LoanFacts {
     pub recipient: String,
     /// The neutral name over there.
     pub remote_name: String,
-    /// Seconds; idle ones, where the table was put into a container alone.
-    pub expiry_asked: u64,
+    /// Seconds; idle ones, where the table was put into a container alone. None where nothing expires by itself.
+    pub expiry_asked: Option<u64>,
     /// Seconds, if the upload was answered.
     pub expiry_granted: Option<u64>,
+    /// When the signed address ends by which an object is read, in seconds since 1970; the object itself stays until it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_until: Option<u64>,
     /// Whether there was an answer.
     pub answered: bool,
     /// Deleted, looked for afterwards and not found.
@@ -205,9 +208,6 @@ pub struct LoanFacts {
     /// What no deletion of ours reaches.
     pub not_deletable: String,
 }
-
-/// The provider's own records (`OpenAI`, "Data controls in the platform").
-pub const NOT_DELETABLE: &str = "the question, the column names and what the answer quotes may stay in the provider's abuse monitoring logs for up to 30 days";
 
 impl Manifest {
     /// The manifest as it is written.

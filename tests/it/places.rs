@@ -89,6 +89,15 @@ fn a_container_of_the_user_stays_and_what_was_put_into_it_goes() {
     server.break_with(("POST /v1/responses", 1, Fault::Replace("cntr_", "cntr_of_a_gateway_")));
     ask(&place, &server, "clients.csv", &["--container", &theirs]);
     assert_eq!(server.list("/v1/containers"), std::slice::from_ref(&theirs));
+    assert_eq!(server.list(&files), before);
+    // What an answer made goes, too, when the next question fails, or the run is killed.
+    ask(&place, &server, "clients.csv", &["--container", &theirs, "--step", "SELECT nothing FROM data"]).fails(4, "");
+    assert_eq!(server.list(&files), before);
+    let killed = Place::with_token().set("HMASK_TEST_KILL_AT", "16");
+    assert_eq!(ask(&killed, &server, "clients.csv", &["--container", &theirs]).code, -1);
+    assert!(server.list(&files).len() > before.len());
+    killed.unset("HMASK_TEST_KILL_AT").run(&["sweep"]).ok();
+    assert_eq!(server.list(&files), before);
     server.call("DELETE", &format!("/v1/containers/{theirs}"), "");
     let ran = ask(&place, &server, "clients.csv", &["--container", &theirs]).fails(4, "the container cannot be used");
     assert!(ran.err.contains("20 idle minutes"), "{}", ran.err);

@@ -64,13 +64,26 @@ fn meets(rule: &Rule, line: &str) -> bool {
 /// `hmask sandbox` behind a proxy that breaks things.
 pub struct Server {
     sandbox: Child,
+    proxy: Proxy,
+    place: Place,
+}
+
+/// What breaks things.
+pub struct Proxy {
     upstream: String,
     port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// Ids of responses that the sandbox gave, whether they came through or not.
+    /// Ids of responses that the server gave, whether they came through or not.
     responses: Arc<Mutex<Vec<String>>>,
     rules: Arc<Mutex<VecDeque<Rule>>>,
-    place: Place,
+}
+
+impl std::ops::Deref for Server {
+    type Target = Proxy;
+
+    fn deref(&self) -> &Proxy {
+        &self.proxy
+    }
 }
 
 impl Server {
@@ -83,6 +96,20 @@ impl Server {
         let begun: serde_json::Value = serde_json::from_str(&line).unwrap();
         let upstream =
             begun["base_url"].as_str().unwrap().strip_prefix("http://").unwrap().strip_suffix("/v1").unwrap().to_owned();
+        Self { sandbox, proxy: Proxy::before(upstream, rules), place }
+    }
+
+    /// Ends the sandbox as one does; what it has left in its folder for temporary files.
+    pub fn stop(mut self) -> usize {
+        kill(&self.sandbox, "TERM");
+        assert!(self.sandbox.wait().unwrap().success());
+        self.place.temporary()
+    }
+}
+
+impl Proxy {
+    /// Before a server at HOST:PORT.
+    pub fn before(upstream: String, rules: Vec<Rule>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +122,12 @@ impl Server {
                 std::thread::spawn(move || serve(client, &to, &rules, &log, &said));
             }
         });
-        Self { sandbox, upstream, port, seen, responses, rules, place }
+        Self { upstream, port, seen, responses, rules }
+    }
+
+    #[cfg(feature = "objects")]
+    pub fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     pub fn url(&self) -> String {
@@ -175,13 +207,6 @@ impl Server {
         let answer = String::from_utf8(forward(&self.upstream, head.as_bytes())).unwrap();
         let body: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
         body["id"].as_str().unwrap().to_owned()
-    }
-
-    /// Ends the sandbox as one does; what it has left in its folder for temporary files.
-    pub fn stop(mut self) -> usize {
-        kill(&self.sandbox, "TERM");
-        assert!(self.sandbox.wait().unwrap().success());
-        self.place.temporary()
     }
 }
 

@@ -18,7 +18,7 @@ use object_store::client::HttpRequestBody;
 
 use super::env::{Place, TOKEN, fixture};
 use super::mask::PERSONAL;
-use super::server::{Server, forward, rules};
+use super::server::{Fault, Proxy, Server, forward, rules};
 use super::sweep::{gather, journals, kill_at_each_step};
 
 /// A pseudonym of `fixtures/clients.csv`, by which a reader knows the table.
@@ -138,6 +138,22 @@ fn a_folder_keeps_the_contract() {
         .run(&["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", "file:///no/such/folder", "--", "true"])
         .fails(2, "no folder");
     place.run(&["ask", file.to_str().unwrap(), "-c", PERSONAL, "--to", "file:///", "how many?"]).fails(2, "nobody answers");
+
+    // Another disk is mounted there, or none: what was lent is not seen, and not gone.
+    let share = place.path("share");
+    fs::create_dir(&share).unwrap();
+    let to = format!("file://{}", share.display());
+    let killed = Place::new().set("HMASK_TEST_KILL_AT", "9");
+    assert_eq!(killed.run(&["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", &to, "--", "true"]).code, -1);
+    let killed = killed.unset("HMASK_TEST_KILL_AT");
+    fs::rename(&share, place.path("elsewhere")).unwrap();
+    fs::create_dir(&share).unwrap();
+    let ran = killed.run(&["sweep"]);
+    assert!(ran.code == 5 && ran.err.contains("another account, server or disk"), "{}", ran.err);
+    fs::remove_dir(&share).unwrap();
+    fs::rename(place.path("elsewhere"), &share).unwrap();
+    killed.run(&["sweep"]).ok();
+    assert_eq!(fs::read_dir(&share).unwrap().count(), 0);
 }
 
 #[test]
@@ -166,7 +182,7 @@ fn s3_keeps_the_contract_with_and_without_versions() {
         ("AWS_ACCESS_KEY_ID", AWS_KEY.into()),
         ("AWS_SECRET_ACCESS_KEY", AWS_SECRET.into()),
     ];
-    for bucket in ["plain", "versioned"] {
+    for (bucket, folder) in [("plain", "some/where"), ("versioned", "some/where"), ("versioned", "caf%C3%A9%20prêt/50%25 ~")] {
         let list = {
             let call = call.clone();
             move || {
@@ -174,10 +190,53 @@ fn s3_keeps_the_contract_with_and_without_versions() {
                 all.split("<Version>").skip(1).map(|v| v.split("</Key>").next().unwrap().to_owned()).collect()
             }
         };
-        let to = format!("s3://{bucket}/some/where");
+        let to = format!("s3://{bucket}/{folder}");
         contract(&Shop { name: bucket, to, vars: vars.clone(), signed: true, list: Box::new(list) });
     }
     expires(&format!("s3://{}", "plain/x"), &vars);
+
+    // Killed within the upload; and then the bucket does not say, for a time, that it keeps versions: that is no reason to forget them.
+    let file = fixture("clients.csv");
+    let proxy = Proxy::before(host.clone(), rules([]));
+    let through = |place: Place| {
+        let place = vars.iter().fold(place, |place, (name, value)| place.set(name, value));
+        place.set("AWS_ENDPOINT_URL", &proxy.origin())
+    };
+    let place = through(Place::new()).set("HMASK_TEST_KILL_AT", "7");
+    let args = ["lend", file.to_str().unwrap(), "-c", PERSONAL, "--to", "s3://versioned/killed", "--", "true"];
+    assert_eq!(place.run(&args).code, -1);
+    let place = place.unset("HMASK_TEST_KILL_AT");
+    for (request, fault) in [
+        ("GET /versioned/?versioning", Fault::Status(503)),
+        ("GET /versioned/?versioning", Fault::Status(403)),
+        ("GET /versioned/?versions", Fault::Status(500)),
+    ] {
+        let is_forbidden = fault == Fault::Status(403);
+        proxy.break_with((request, usize::MAX, fault));
+        let ran = place.run(&["sweep", "--delete-for=1"]);
+        // Who may not ask is still told the versions.
+        assert_eq!(ran.code, if is_forbidden { 0 } else { 5 }, "{request}: {}", ran.err);
+        proxy.heal();
+        if is_forbidden {
+            assert!(call("GET", "/versioned?versions=", "").1.split("<Version>").nth(1).is_none(), "{}", ran.err);
+            assert_eq!(place.run(&args).code, 0);
+            let again = through(Place::new()).set("HMASK_TEST_KILL_AT", "7");
+            assert_eq!(again.run(&args).code, -1);
+            gather(&[again], &place);
+        }
+    }
+    place.run(&["sweep"]).ok();
+    assert!(call("GET", "/versioned?versions=", "").1.split("<Version>").nth(1).is_none());
+    let ran = place.run(&["lend", "x.csv", "-c", "a", "--to", "s3://key:hidden@versioned/x", "--", "true"]).fails(2, "no user");
+    assert!(!ran.err.contains("hidden"));
+    // A policy must allow the bucket and the server that it is on.
+    let policy = |hosts: &str| format!("version = 1\nallow_hosts = [{hosts}]\n[columns.client_id]\ntreatment = \"pseudonym\"\n");
+    for (hosts, allowed) in [("\"versioned\"", false), ("\"versioned\", \"127.0.0.1\"", true)] {
+        place.write("hmask.toml", policy(hosts));
+        let ran =
+            place.run(&[&args[..4], &["--policy", "hmask.toml", "--to", "s3://versioned/x", "--dry-run"], &args[6..]].concat());
+        assert_eq!(ran.err.contains("the policy does not allow 127.0.0.1"), !allowed, "{}", ran.err);
+    }
 
     // A bucket whose objects cannot be deleted for a time is refused before anything is sent.
     let lock = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>COMPLIANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>";

@@ -160,13 +160,45 @@ fn what_cannot_be_deleted_stays_in_the_journal_and_the_next_run_takes_it_along()
 }
 
 #[test]
+fn a_sweep_that_leaves_something_alone_does_not_say_that_there_is_nothing() {
+    let server = Server::start(rules([]));
+    let place = Place::with_token().set("HMASK_TEST_KILL_AT", "8");
+    assert_eq!(ask(&place, &server.url()).code, -1);
+    let place = place.unset("HMASK_TEST_KILL_AT");
+    let ran = place.run(&["sweep", "--older-than", "1h"]).ok();
+    assert!(ran.err.contains("younger: 1") && !ran.err.contains("nothing was left"), "{}", ran.err);
+    let path = place.path(JOURNALS).join(&journals(&place)[0]);
+    let text = fs::read_to_string(&path).unwrap();
+    let at = text.find("\"host\":\"").unwrap() + 8;
+    fs::write(&path, format!("{}elsewhere-{}", &text[..at], &text[at..])).unwrap();
+    let ran = place.run(&["sweep"]).fails(5, "1 runs of other machines");
+    assert!(server.live() == 1 && ran.err.contains("hint: hmask sweep --all-hosts"), "{}", ran.err);
+    place.run(&["sweep", "--all-hosts"]).ok();
+    assert_eq!(server.live(), 0);
+}
+
+#[test]
+fn a_command_sees_no_secret_of_a_store() {
+    let names = [
+        "AWS_TOKEN",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+        "AZURE_STORAGE_ACCESS_KEY",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "GOOGLE_BEARER_TOKEN",
+    ];
+    let place = names.iter().fold(Place::new(), |place, name| place.set(name, "of-the-house")).set("AWS_REGION", "eu-west-3");
+    let text = lend(&place, "local", &["--", "env"]).ok().text();
+    assert!(!text.contains("of-the-house") && text.contains("AWS_REGION=eu-west-3"), "{text}");
+}
+
+#[test]
 fn what_another_account_lent_is_not_taken_for_gone_and_one_bad_journal_hides_no_other() {
     let server = Server::start(rules([]));
     let place = Place::with_token().set("HMASK_TEST_KILL_AT", "8");
     assert_eq!(ask(&place, &server.url()).code, -1);
     let place = place.unset("HMASK_TEST_KILL_AT").set("OPENAI_ORG_ID", "org-2");
     let ran = place.run(&["sweep"]);
-    assert!(ran.code == 5 && ran.err.contains("another access token"), "{}", ran.err);
+    assert!(ran.code == 5 && ran.err.contains("another account"), "{}", ran.err);
     assert_eq!((server.live(), journals(&place).len()), (1, 1));
     let place = place.unset("OPENAI_ORG_ID");
     fs::create_dir(place.path(JOURNALS).join("hmask-0.jsonl")).unwrap();

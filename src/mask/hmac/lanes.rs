@@ -74,13 +74,6 @@ pub(super) fn grouped<const N: usize>(
     mut group: impl FnMut(&[&[u8]; N], usize) -> [Tag; N],
 ) {
     let mut waiting = [([0usize; N], 0); MAX_BLOCKS];
-    let run = |members: &[usize], blocks: usize, out: &mut [Tag], group: &mut dyn FnMut(&[&[u8]; N], usize) -> [Tag; N]| {
-        // Lanes that nobody takes compute the first message again.
-        let lanes = std::array::from_fn(|lane| messages[*members.get(lane).unwrap_or(&members[0])]);
-        for (index, tag) in members.iter().zip(group(&lanes, blocks)) {
-            out[*index] = tag;
-        }
-    };
     let mut index = 0;
     while let Some(message) = messages.get(index) {
         let many = blocks(message.len());
@@ -99,7 +92,7 @@ pub(super) fn grouped<const N: usize>(
                 *taken += 1;
                 if *taken == N {
                     *taken = 0;
-                    run(members, many, out, &mut group);
+                    gathered(messages, members, many, out, &mut group);
                 }
             }
             None => portable::tags(key, &messages[index..=index], &mut out[index..=index]),
@@ -109,11 +102,25 @@ pub(super) fn grouped<const N: usize>(
     for (blocks, (members, taken)) in waiting.iter().enumerate() {
         let members = &members[..*taken];
         if members.len() * WORTH >= N && members.len() > 1 {
-            run(members, blocks + 1, out, &mut group);
+            gathered(messages, members, blocks + 1, out, &mut group);
         } else {
             for index in members {
                 portable::tags(key, &messages[*index..=*index], &mut out[*index..=*index]);
             }
         }
+    }
+}
+
+/// Runs `group` on the messages of these numbers. Lanes that nobody takes compute the first of them again.
+fn gathered<const N: usize>(
+    messages: &[&[u8]],
+    members: &[usize],
+    blocks: usize,
+    out: &mut [Tag],
+    group: &mut impl FnMut(&[&[u8]; N], usize) -> [Tag; N],
+) {
+    let lanes = std::array::from_fn(|lane| messages[*members.get(lane).unwrap_or(&members[0])]);
+    for (index, tag) in members.iter().zip(group(&lanes, blocks)) {
+        out[*index] = tag;
     }
 }

@@ -34,7 +34,11 @@ const ISSUERS: [&str; 7] = [
 /// Makes the client once the store's host is known.
 pub(super) struct Connector {
     log: Log,
+    /// Certificates in PEM that are trusted beside those of the system.
+    certificates: Option<Vec<u8>>,
     open: OnceLock<(reqwest::Client, Url)>,
+    /// Where the store is taken to be, before it has said so itself.
+    expected: OnceLock<Url>,
 }
 
 /// A handle to it, as the crate wants one.
@@ -42,8 +46,31 @@ pub(super) struct Connector {
 pub(super) struct Handle(pub std::sync::Arc<Connector>);
 
 impl Connector {
-    pub(super) fn new(log: Log) -> Self {
-        Self { log, open: OnceLock::new() }
+    pub(super) fn new(log: Log, certificates: Option<Vec<u8>>) -> Self {
+        Self { log, certificates, open: OnceLock::new(), expected: OnceLock::new() }
+    }
+
+    /// The store's host, if its settings name it.
+    pub(super) fn expect(&self, store: Url) {
+        let _ = self.expected.set(store);
+    }
+
+    /// The client for a request to this place.
+    fn client(&self, url: &Url) -> Result<reqwest::Client> {
+        // Who issues credentials to a machine answers on the machine's own network: no TLS, no proxy.
+        if METADATA.contains(&url.host_str().unwrap_or_default()) {
+            return http(&Endpoint::open("http://127.0.0.1/")?);
+        }
+        if let Some((client, store)) = self.open.get()
+            && store.origin() == url.origin()
+        {
+            return Ok(client.clone());
+        }
+        let endpoint = Endpoint::open(&format!("{}/", url.origin().ascii_serialization()))?;
+        match &self.certificates {
+            Some(pem) => http(&endpoint.trusting(pem)?),
+            None => http(&endpoint),
+        }
     }
 
     /// From now on requests to this endpoint go through.
@@ -81,16 +108,11 @@ impl HttpService for Handle {
         let error = |kind, why: String| HttpError::new(kind, std::io::Error::other(why));
         let (parts, body) = request.into_parts();
         let url: Url = parts.uri.to_string().parse().map_err(|_| error(HttpErrorKind::Unknown, "no URL".into()))?;
-        let open = self.0.open.get();
-        if !is_allowed(&url, open.map(|(_, store)| store)) {
+        let store = self.0.open.get().map(|(_, store)| store).or(self.0.expected.get());
+        if !is_allowed(&url, store) {
             return Err(error(HttpErrorKind::Unknown, format!("{} is not to be asked", url.origin().ascii_serialization())));
         }
-        // Credentials that are asked for before the store's host is known.
-        let early = || http(&Endpoint::open("http://127.0.0.1/")?);
-        let client = match open {
-            Some((client, _)) => client.clone(),
-            None => early().map_err(|e| error(HttpErrorKind::Unknown, e.to_string()))?,
-        };
+        let client = self.0.client(&url).map_err(|e| error(HttpErrorKind::Unknown, e.to_string()))?;
         let bytes = body.as_bytes().cloned().unwrap_or_default();
         let sent = bytes.len() as u64;
         let start = Instant::now();

@@ -29,26 +29,28 @@ pub(super) enum Store {
     Google { store: Box<GoogleCloudStorage>, bucket: String },
 }
 
+/// Whether a store keeps old versions of what is overwritten or deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Versions {
+    No,
+    /// It does not say, or cannot be asked.
+    #[default]
+    Perhaps,
+    Yes,
+}
+
 /// What a store keeps of what is deleted.
 #[derive(Debug, Default)]
 pub(super) struct Keeps {
     /// Old versions, which can be deleted one by one.
-    pub versions: bool,
+    pub versions: Versions,
     /// Why what is deleted would not be gone, or why that is not known.
     pub refused: Option<String>,
-    /// Whether the last answer settled everything.
-    settled: bool,
 }
 
 impl Keeps {
-    /// Whether there is nothing more to ask.
-    pub(super) fn is_plain(&self) -> bool {
-        self.settled
-    }
-
     fn refuse(&mut self, why: impl Into<String>) {
-        self.refused = Some(why.into());
-        self.settled = true;
+        self.refused.get_or_insert(why.into());
     }
 }
 
@@ -88,6 +90,10 @@ impl Store {
                     }
                 }
                 let account = builder.get_config_value(&AzureConfigKey::AccountName).unwrap_or_default();
+                // Before an address can be signed, the account itself may have to be asked for a key to sign it with.
+                let named = builder.get_config_value(&AzureConfigKey::Endpoint);
+                let service = named.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
+                Url::parse(&service).into_iter().for_each(|service| connector.expect(service));
                 let builder = builder.with_client_options(http).with_container_name(&bucket).with_retry(no_retry);
                 let store = Box::new(builder.with_http_connector(Handle(connector)).build().map_err(told)?);
                 Ok(Self::Azure { store, account, container: bucket })
@@ -228,87 +234,133 @@ impl Store {
         matches!(self, Self::Azure { .. })
     }
 
-    /// What to ask about the keeping of deleted objects, in order; `any` is the address of any object.
-    pub(super) fn question(&self, any: &Url) -> Option<Vec<Url>> {
+    /// What to ask about the keeping of deleted objects, in order; `any` is the address of the object `x`.
+    pub(super) fn questions(&self, any: &Url) -> Vec<Url> {
+        let bucket = bucket_url(any, "x");
+        let ask = |url: &Url, what: &str| {
+            let mut url = url.clone();
+            url.set_query(Some(what));
+            url
+        };
         match self {
-            Self::S3 { .. } => {
-                let bucket = bucket_url(any, "x");
-                let ask = |what: &str| {
-                    let mut url = bucket.clone();
-                    url.set_query(Some(what));
-                    url
-                };
-                Some(vec![ask("versioning="), ask("object-lock=")])
-            }
+            Self::S3 { .. } => ["versioning=", "object-lock=", "replication="].map(|what| ask(&bucket, what)).into(),
             Self::Azure { container, .. } => {
-                let mut service = bucket_url(any, &format!("{container}/x"));
-                service.set_query(Some("comp=properties&restype=service"));
-                Some(vec![service])
+                let mut of_container = bucket.clone();
+                of_container.set_path(bucket.path().trim_end_matches('/'));
+                let service = bucket_url(any, &format!("{container}/x"));
+                vec![ask(&service, "comp=properties&restype=service"), ask(&of_container, "restype=container")]
             }
             Self::Google { bucket, .. } => {
-                let url =
-                    format!("{}/storage/v1/b/{bucket}?fields=softDeletePolicy,versioning", any.origin().ascii_serialization());
-                Url::parse(&url).ok().map(|url| vec![url])
+                let fields = "fields=softDeletePolicy,versioning,retentionPolicy,defaultEventBasedHold";
+                let url = format!("{}/storage/v1/b/{bucket}?{fields}", any.origin().ascii_serialization());
+                Url::parse(&url).into_iter().collect()
             }
         }
     }
 
-    /// Takes the answer to one of these questions.
-    pub(super) fn learn(&self, keeps: &mut Keeps, asked: &Url, answer: &Answer) {
+    /// Takes the answer to one of these questions; says whether the next one is to be put.
+    pub(super) fn learn(&self, keeps: &mut Keeps, asked: &Url, answer: &Answer, headers: &HeaderMap) -> bool {
         let unclear = |what: &str| format!("{what} (status {})", answer.status);
+        let query = asked.query().unwrap_or_default();
         match self {
-            Self::S3 { .. } if asked.query().is_some_and(|q| q.starts_with("object-lock")) => {
-                keeps.settled = true;
-                match (answer.status, element(&answer.body, "Mode")) {
-                    (200, Some(mode)) => {
-                        keeps.refuse(format!("the bucket locks each object for a time ({})", mode.to_lowercase()));
-                    }
-                    (200 | 404 | 501, _) => {}
-                    _ => keeps.refuse(unclear("it is not known whether the bucket locks objects")),
+            Self::S3 { .. } if query.starts_with("object-lock") => match (answer.status, element(&answer.body, "Mode")) {
+                (200, Some(mode)) => keeps.refuse(format!("the bucket locks each object for a time ({})", mode.to_lowercase())),
+                (200 | 404 | 501, _) => {}
+                _ => keeps.refuse(unclear("it is not known whether the bucket locks objects")),
+            },
+            // A deletion by version is not carried out at the copies.
+            Self::S3 { .. } if query.starts_with("replication") => match answer.status {
+                200 if elements_named(&answer.body, "Status").iter().any(|s| s == "Enabled") => {
+                    keeps.refuse("the bucket copies its objects to another one");
                 }
-            }
+                200 | 400 | 404 | 405 | 501 => {}
+                _ => keeps.refuse(unclear("it is not known whether the bucket copies its objects to another one")),
+            },
             Self::S3 { .. } => match (answer.status, element(&answer.body, "Status")) {
-                (200, Some(_)) if element(&answer.body, "MfaDelete").as_deref() == Some("Enabled") => {
-                    keeps.versions = true;
-                    keeps.refuse("the bucket keeps old versions, and deletes them only with a second factor");
+                (200, status) => {
+                    keeps.versions = if status.is_some() { Versions::Yes } else { Versions::No };
+                    if element(&answer.body, "MfaDelete").as_deref() == Some("Enabled") {
+                        keeps.refuse("the bucket keeps old versions, and deletes them only with a second factor");
+                    }
+                    return status.is_some();
                 }
-                (200, Some(_)) => keeps.versions = true,
-                (200, None) => keeps.settled = true,
                 _ => keeps.refuse(unclear("it is not known whether the bucket keeps old versions")),
             },
+            Self::Azure { .. } if query.starts_with("restype=container") => {
+                let is_true = |name: &str| headers.get(name).is_some_and(|v| v == "true");
+                if answer.status != 200 {
+                    keeps.refuse(unclear("it is not known whether the container locks its blobs"));
+                } else if is_true("x-ms-has-immutability-policy") || is_true("x-ms-has-legal-hold") {
+                    keeps.refuse("the container locks its blobs for a time");
+                }
+            }
             Self::Azure { .. } => match (answer.status, section(&answer.body, "DeleteRetentionPolicy", "Enabled")) {
                 (200, Some(on)) if on == "true" => {
                     let days = section(&answer.body, "DeleteRetentionPolicy", "Days").unwrap_or_else(|| "some".into());
                     keeps.refuse(format!("the account keeps deleted blobs for {days} days"));
                 }
-                (200, _) => keeps.settled = true,
+                (200, _) => {}
                 _ => keeps.refuse(unclear("it is not known whether the account keeps deleted blobs")),
             },
             Self::Google { .. } => {
                 let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
                 let text = |v: &serde_json::Value| v.as_str().map(str::to_owned).or_else(|| v.as_u64().map(|n| n.to_string()));
-                let seconds = text(&body["softDeletePolicy"]["retentionDurationSeconds"]).and_then(|s| s.parse::<u64>().ok());
-                keeps.versions = body["versioning"]["enabled"] == true;
-                match (answer.status, seconds) {
-                    (200, None | Some(0)) => keeps.settled = true,
-                    (200, Some(seconds)) => {
-                        keeps.refuse(format!("the bucket keeps deleted objects for {} days", seconds.div_ceil(86_400)));
-                    }
-                    _ => keeps.refuse(unclear("it is not known whether the bucket keeps deleted objects")),
+                let seconds = |v: &serde_json::Value| text(v).and_then(|s| s.parse::<u64>().ok()).filter(|n| *n > 0);
+                if answer.status != 200 {
+                    keeps.refuse(unclear("it is not known whether the bucket keeps deleted objects"));
+                    return true;
+                }
+                keeps.versions = if body["versioning"]["enabled"] == true { Versions::Yes } else { Versions::No };
+                if let Some(seconds) = seconds(&body["softDeletePolicy"]["retentionDurationSeconds"]) {
+                    keeps.refuse(format!("the bucket keeps deleted objects for {} days", seconds.div_ceil(86_400)));
+                }
+                if seconds(&body["retentionPolicy"]["retentionPeriod"]).is_some() || body["defaultEventBasedHold"] == true {
+                    keeps.refuse("the bucket locks its objects for a time");
                 }
             }
         }
+        true
     }
 
-    /// Where all versions of keys that begin so are listed, for the one provider whose lists can be asked for them.
-    pub(super) fn versions_url(&self, any: &Url, begins: &str, after: Option<&(String, String)>) -> Option<Url> {
-        let Self::S3 { .. } = self else { return None };
+    /// Where all versions of keys that begin so are listed; `any` is the address of the object `x`.
+    pub(super) fn versions_url(&self, any: &Url, begins: &str, after: Option<&(String, String)>) -> Url {
         let mut url = bucket_url(any, "x");
-        url.query_pairs_mut().append_pair("versions", "").append_pair("prefix", begins);
-        if let Some((key, version)) = after {
-            url.query_pairs_mut().append_pair("key-marker", key).append_pair("version-id-marker", version);
+        match self {
+            Self::S3 { .. } => {
+                url.query_pairs_mut().append_pair("versions", "").append_pair("prefix", begins);
+                if let Some((key, version)) = after {
+                    url.query_pairs_mut().append_pair("key-marker", key).append_pair("version-id-marker", version);
+                }
+            }
+            Self::Azure { .. } => {
+                url.set_path(url.path().to_owned().trim_end_matches('/'));
+                let mut pairs = url.query_pairs_mut();
+                pairs.append_pair("comp", "list").append_pair("include", "versions");
+                if let Some((marker, _)) = after {
+                    pairs.append_pair("marker", marker);
+                }
+                pairs.append_pair("prefix", begins).append_pair("restype", "container");
+            }
+            Self::Google { bucket, .. } => {
+                url.set_path(&format!("/storage/v1/b/{bucket}/o"));
+                let mut pairs = url.query_pairs_mut();
+                pairs.append_pair("versions", "true").append_pair("prefix", begins);
+                pairs.append_pair("fields", "items(name,generation),nextPageToken");
+                if let Some((token, _)) = after {
+                    pairs.append_pair("pageToken", token);
+                }
+            }
         }
-        Some(url)
+        url
+    }
+
+    /// Reads a page of such a list.
+    pub(super) fn page(&self, body: &[u8]) -> Result<Page, String> {
+        match self {
+            Self::S3 { .. } => Page::of_s3(body),
+            Self::Azure { .. } => Page::of_azure(body),
+            Self::Google { .. } => Page::of_google(body),
+        }
     }
 
     /// Keys in the folder `prefix` that begin so.
@@ -318,7 +370,7 @@ impl Store {
             Self::Azure { store, .. } => &**store,
             Self::Google { store, .. } => &**store,
         };
-        let folder = Path::from(prefix);
+        let folder = Path::parse(prefix).map_err(|e| e.to_string())?;
         let folder = (!prefix.is_empty()).then_some(&folder);
         let all = store.list(folder).map_ok(|o| o.location.to_string());
         let ours = all.try_filter(|key| std::future::ready(key.starts_with(begins)));
@@ -330,15 +382,18 @@ impl Store {
         match self {
             Self::S3 { bucket, .. } => {
                 let version = version.map(|v| format!(" --version-id {v}")).unwrap_or_default();
-                format!("aws s3api delete-object --bucket {bucket} --key {key}{version}")
+                format!("aws s3api delete-object --bucket {bucket} --key {}{version}", quoted(key))
             }
             Self::Azure { account, container, .. } => {
                 let version = version.map(|v| format!(" --version-id {v}")).unwrap_or_default();
-                format!("az storage blob delete --account-name {account} --container-name {container} --name {key}{version}")
+                format!(
+                    "az storage blob delete --account-name {account} --container-name {container} --name {}{version}",
+                    quoted(key)
+                )
             }
             Self::Google { bucket, .. } => {
                 let version = version.map(|v| format!("#{v}")).unwrap_or_default();
-                format!("gcloud storage rm gs://{bucket}/{key}{version}")
+                format!("gcloud storage rm {}", quoted(&format!("gs://{bucket}/{key}{version}")))
             }
         }
     }
@@ -385,6 +440,12 @@ pub(super) fn element(xml: &[u8], name: &str) -> Option<String> {
     elements(xml).ok()?.into_iter().find(|(path, _)| path.last().is_some_and(|last| last == name)).map(|(_, text)| text)
 }
 
+/// The texts of all elements of this name.
+fn elements_named(xml: &[u8], name: &str) -> Vec<String> {
+    let all = elements(xml).unwrap_or_default().into_iter();
+    all.filter(|(path, _)| path.last().is_some_and(|last| last == name)).map(|(_, text)| text).collect()
+}
+
 /// The text of an element within another.
 fn section(xml: &[u8], above: &str, name: &str) -> Option<String> {
     let found = |path: &[String]| path.last().is_some_and(|last| last == name) && path.iter().any(|p| p == above);
@@ -427,22 +488,23 @@ fn elements(xml: &[u8]) -> Result<Vec<(Vec<String>, String)>, String> {
 }
 
 /// A page of versions.
-pub(super) struct Versions {
+#[derive(Default)]
+pub(super) struct Page {
     /// Keys and versions; marks of deletions are not among them, as they hold nothing.
-    pub versions: Vec<(String, String)>,
+    pub versions: Vec<(String, Option<String>)>,
     /// Where the next page begins.
     pub next: Option<(String, String)>,
 }
 
-impl Versions {
-    /// Reads a list of versions (S3, `ListObjectVersions`).
-    pub(super) fn parse(xml: &[u8]) -> Result<Self, String> {
+impl Page {
+    /// A list of S3 (`ListObjectVersions`).
+    fn of_s3(xml: &[u8]) -> Result<Self, String> {
         let (mut versions, mut key, mut cut, mut next) = (Vec::new(), String::new(), false, (String::new(), String::new()));
         for (path, text) in elements(xml)? {
             let above = path.len().checked_sub(2).and_then(|i| path.get(i)).map(String::as_str);
             match (above, path.last().map(String::as_str)) {
                 (Some("Version"), Some("Key")) => key = text,
-                (Some("Version"), Some("VersionId")) => versions.push((key.clone(), text)),
+                (Some("Version"), Some("VersionId")) => versions.push((key.clone(), Some(text))),
                 (_, Some("IsTruncated")) => cut = text == "true",
                 (_, Some("NextKeyMarker")) => next.0 = text,
                 (_, Some("NextVersionIdMarker")) => next.1 = text,
@@ -451,6 +513,36 @@ impl Versions {
         }
         Ok(Self { versions, next: cut.then_some(next) })
     }
+
+    /// A list of Azure (List Blobs); without versioning a blob has none.
+    fn of_azure(xml: &[u8]) -> Result<Self, String> {
+        let mut page = Self::default();
+        for (path, text) in elements(xml)? {
+            let above = path.len().checked_sub(2).and_then(|i| path.get(i)).map(String::as_str);
+            match (above, path.last().map(String::as_str)) {
+                (Some("Blob"), Some("Name")) => page.versions.push((text, None)),
+                (Some("Blob"), Some("VersionId")) => page.versions.last_mut().into_iter().for_each(|v| v.1 = Some(text.clone())),
+                (_, Some("NextMarker")) => page.next = Some((text, String::new())),
+                _ => {}
+            }
+        }
+        Ok(page)
+    }
+
+    /// A list of Google (Objects: list).
+    fn of_google(json: &[u8]) -> Result<Self, String> {
+        let body: serde_json::Value = serde_json::from_slice(json).map_err(|_| "the answer is no JSON".to_owned())?;
+        let text = |v: &serde_json::Value| v.as_str().map(str::to_owned).or_else(|| v.as_u64().map(|n| n.to_string()));
+        let items = body["items"].as_array().map_or(&[][..], Vec::as_slice);
+        let versions = items.iter().filter_map(|item| Some((text(&item["name"])?, text(&item["generation"])))).collect();
+        Ok(Self { versions, next: text(&body["nextPageToken"]).map(|token| (token, String::new())) })
+    }
+}
+
+/// A word of a command that a shell is to take as one.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:#".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 #[cfg(test)]
@@ -463,10 +555,19 @@ mod tests {
             <NextKeyMarker>b&amp;c</NextKeyMarker><NextVersionIdMarker>v9</NextVersionIdMarker>
             <Version><Key>a</Key><VersionId>v1</VersionId></Version><Version><Key>b&amp;c</Key><VersionId>null</VersionId></Version>
             <DeleteMarker><Key>d</Key><VersionId>v3</VersionId></DeleteMarker></ListVersionsResult>"#;
-        let page = Versions::parse(xml).unwrap();
-        assert_eq!(page.versions, [("a".to_owned(), "v1".to_owned()), ("b&c".to_owned(), "null".to_owned())]);
+        let some = |key: &str, version: &str| (key.to_owned(), Some(version.to_owned()));
+        let page = Page::of_s3(xml).unwrap();
+        assert_eq!(page.versions, [some("a", "v1"), some("b&c", "null")]);
         assert_eq!(page.next, Some(("b&c".to_owned(), "v9".to_owned())));
-        assert!(Versions::parse(b"<a><b></a>").is_err());
+        assert!(Page::of_s3(b"<a><b></a>").is_err());
+        let xml = b"<EnumerationResults><Blobs><Blob><Name>a</Name><VersionId>v1</VersionId></Blob><Blob><Name>b</Name></Blob></Blobs><NextMarker>m</NextMarker></EnumerationResults>";
+        let page = Page::of_azure(xml).unwrap();
+        assert_eq!(
+            (page.versions, page.next),
+            (vec![some("a", "v1"), ("b".to_owned(), None)], Some(("m".to_owned(), String::new())))
+        );
+        let page = Page::of_google(br#"{"items":[{"name":"a","generation":"17"}]}"#).unwrap();
+        assert_eq!((page.versions, page.next), (vec![some("a", "17")], None));
         assert_eq!(element(b"<Error><Code>NoSuchVersion</Code></Error>", "Code").as_deref(), Some("NoSuchVersion"));
         let properties = b"<P><Logging><Enabled>true</Enabled></Logging><DeleteRetentionPolicy><Enabled>false</Enabled></DeleteRetentionPolicy></P>";
         assert_eq!(section(properties, "DeleteRetentionPolicy", "Enabled").as_deref(), Some("false"));

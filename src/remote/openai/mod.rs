@@ -81,6 +81,9 @@ pub struct FileObject {
     pub created_at: Option<u64>,
     /// Likewise; missing where the expiry was not applied.
     pub expires_at: Option<u64>,
+    /// Seconds of life that were asked for.
+    #[serde(skip)]
+    pub asked: u64,
     filename: Option<String>,
 }
 
@@ -113,6 +116,13 @@ pub struct ContainerOptions {
     pub memory: String,
     /// Hosts that the code may reach; none by default.
     pub domains: Vec<String>,
+}
+
+impl ContainerFile {
+    /// Whether the assistant made it.
+    pub fn is_made(&self) -> bool {
+        self.source.as_deref() == Some("assistant")
+    }
 }
 
 #[derive(Deserialize)]
@@ -155,11 +165,12 @@ impl OpenAi {
         note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
     ) -> Result<FileObject, CallError> {
         let once = async |seconds, note: &mut (dyn for<'t> FnMut(Step<'t>) + Send)| {
-            if cleared.bytes() > self.terms.whole {
-                self.upload_in_parts(name, cleared, seconds, note).await
+            let file = if cleared.bytes() > self.terms.whole {
+                self.upload_in_parts(name, cleared, seconds, note).await?
             } else {
-                self.upload_whole(name, cleared, seconds).await
-            }
+                self.upload_whole(name, cleared, seconds).await?
+            };
+            Ok(FileObject { asked: seconds, ..file })
         };
         match once(EXPIRY, note).await {
             // Azure documents 14 days as the least; whether one hour is refused, only the answer says.
@@ -289,15 +300,6 @@ impl OpenAi {
         let all: Vec<ContainerObject> = self.pages(&format!("containers?limit=100&name={name}")).await?;
         // Not every server knows the filter.
         Ok(all.into_iter().filter(|c| c.name.as_deref() == Some(name) && !c.is_over()).collect())
-    }
-
-    /// Files within a container that are not ours: what the assistant made.
-    ///
-    /// # Errors
-    /// See [`CallError`].
-    pub async fn made_by_assistant(&self, container: &str) -> Result<Vec<ContainerFile>, CallError> {
-        let all = self.container_files(container).await?;
-        Ok(all.into_iter().filter(|f| f.source.as_deref() == Some("assistant")).collect())
     }
 
     /// All files within a container.

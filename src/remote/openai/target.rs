@@ -5,12 +5,15 @@ use reqwest::header::CONTENT_LENGTH;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-use super::{OpenAi, SMALL, container_file_path, container_path, file_path, parts_path, response_path};
+use super::{ContainerFile, OpenAi, SMALL, container_file_path, container_path, file_path, parts_path, response_path};
 use crate::error::Result;
 use crate::gate::Cleared;
 use crate::remote::client::{Answer, Failure};
-use crate::remote::target::{CallError, Seen, Step, Target, Upload};
-use crate::remote::thing::{Thing, container_name, is_file_of};
+use crate::remote::target::{CallError, Life, Seen, Step, Target, Upload, Within};
+use crate::remote::thing::{Thing, container_name, is_file_of, is_path_of};
+
+/// The provider's own records (`OpenAI`, "Data controls in the platform").
+const NOT_DELETABLE: &str = "the question, the column names and what the answer quotes may stay in the provider's abuse monitoring logs for up to 30 days";
 
 #[async_trait]
 impl Target for OpenAi {
@@ -31,6 +34,10 @@ impl Target for OpenAi {
         format!("curl -X {method} -H \"{header}\" {url}")
     }
 
+    fn not_deletable(&self) -> String {
+        NOT_DELETABLE.into()
+    }
+
     async fn prepare(&self) -> Result<Option<String>> {
         Ok(None)
     }
@@ -45,14 +52,17 @@ impl Target for OpenAi {
         Ok(Upload {
             thing: Thing::File(file.id.clone()),
             bytes: file.bytes,
-            granted: file.expires_at.zip(file.created_at).and_then(|(end, start)| end.checked_sub(start)),
-            expires_at: file.expires_at,
+            life: Life::Expiring {
+                asked: file.asked,
+                granted: file.expires_at.zip(file.created_at).and_then(|(end, start)| end.checked_sub(start)),
+                at: file.expires_at,
+            },
             id: file.id,
             url: None,
         })
     }
 
-    async fn named(&self, task: &str, within: &[String]) -> Result<Vec<Thing>, CallError> {
+    async fn named(&self, task: &str, within: &[Within]) -> Result<Vec<Thing>, CallError> {
         let name = container_name(task);
         let files = self.files_named(|name| is_file_of(task, name)).await?;
         let containers = match self.containers_named(&name).await {
@@ -62,11 +72,12 @@ impl Target for OpenAi {
         };
         let files = files.into_iter().map(|f| Thing::File(f.id));
         let mut named: Vec<Thing> = containers.into_iter().map(|c| Thing::Container(c.id)).chain(files).collect();
-        for container in within {
+        for Within { container, before } in within {
             match self.container_files(container).await {
-                // Before a name the service puts something of its own.
+                // What was made there since then came from our question, or from one that was asked beside it in the same container.
                 Ok(files) => {
-                    let ours = files.into_iter().filter(|f| f.path.as_deref().is_some_and(|path| path.contains(&name)));
+                    let is_ours = |f: &ContainerFile| f.is_made() || f.path.as_deref().is_none_or(|path| is_path_of(task, path));
+                    let ours = files.into_iter().filter(|f| !before.contains(&f.id) && is_ours(f));
                     named.extend(ours.map(|f| Thing::ContainerFile(container.clone(), f.id)));
                 }
                 Err(CallError::Refused(answer)) if is_gone(&Thing::Container(container.clone()), &answer) => {}
@@ -112,16 +123,17 @@ fn seen(thing: &Thing, answer: &Answer) -> Seen {
     } else if answer.is_success() {
         Seen::There
     } else {
-        Seen::Unclear(answer.reason())
+        Seen::Unclear(answer.code())
     }
 }
 
 /// Whether an answer says that the thing does not exist: 404; for a container and what is in it also that it is expired or deleted.
 fn is_gone(thing: &Thing, answer: &Answer) -> bool {
-    if answer.status == 404 {
-        return true;
-    }
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if answer.status == 404 {
+        // Not every server that stores answers has a place to ask for them: one that does not know the place says it in another way.
+        return !matches!(thing, Thing::Response(_)) || body["error"].is_object();
+    }
     let expired = answer.status == 400 && body["error"]["message"].as_str().is_some_and(|m| m.contains("Container is expired"));
     match thing {
         Thing::Container(_) => expired || answer.is_success() && matches!(body["status"].as_str(), Some("expired" | "deleted")),
@@ -143,6 +155,6 @@ fn cancelled(answer: &Answer) -> Seen {
     match over {
         true => Seen::Gone,
         false if answer.is_success() => Seen::There,
-        false => Seen::Unclear(answer.reason()),
+        false => Seen::Unclear(answer.code()),
     }
 }

@@ -88,7 +88,10 @@ pub(super) async fn complete(
         return Err(ApiError::bad(format!("The parts have {bytes} bytes, not {}.", pending.bytes)));
     }
     let paths: Vec<PathBuf> = parts.into_iter().map(|(.., path)| path.clone()).collect();
-    join(&paths, &target).map_err(|_| ApiError::new(500, "The parts cannot be put together."))?;
+    if join(&paths, &target).is_err() {
+        remove(&target);
+        return Err(ApiError::new(500, "The parts cannot be put together."));
+    }
     let file = StoredFile {
         id: format!("file-{}", random_hex(12)),
         name: pending.name.clone(),
@@ -118,10 +121,7 @@ pub(super) async fn cancel(State(store): State<Shared>, Path(id): Path<String>) 
 
 fn find(store: &Shared, id: &str) -> Result<(), ApiError> {
     let mut store = lock(store);
-    let now = now();
-    for pending in store.pending.values_mut().filter(|p| p.status == "pending" && p.created_at + LIFE <= now) {
-        pending.end("expired");
-    }
+    store.expire();
     if store.pending.values().any(|p| p.id == id) { Ok(()) } else { Err(not_found(id)) }
 }
 
@@ -138,6 +138,13 @@ fn join(parts: &[PathBuf], target: &std::path::Path) -> io::Result<()> {
 }
 
 impl Pending {
+    /// Ends it if its time is over.
+    pub(super) fn expire(&mut self, now: u64) {
+        if self.status == "pending" && self.created_at + LIFE <= now {
+            self.end("expired");
+        }
+    }
+
     /// Its parts are not needed any more.
     fn end(&mut self, status: &'static str) {
         self.status = status;

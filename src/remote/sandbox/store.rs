@@ -151,6 +151,7 @@ impl Store {
             }
             keep
         });
+        self.pending.values_mut().for_each(|pending| pending.expire(now));
         for container in self.containers.values_mut() {
             if container.last_active_at + container.minutes * 60 <= now {
                 container.expired = true;
