@@ -1,6 +1,7 @@
 //! A stream in blocks, each cut where its reader wants it cut.
 
 use std::io::Read;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -13,6 +14,23 @@ pub(super) struct Blocks<'a> {
     /// Whether the last block has been handed on.
     done: bool,
     size: usize,
+}
+
+/// Buffers that have been used and will be again: fresh memory costs more than what is written into it.
+#[derive(Default)]
+pub(super) struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    /// An empty buffer.
+    pub(super) fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// A buffer that is not needed any more.
+    pub(super) fn give(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
 }
 
 /// A block of a stream.
@@ -43,8 +61,13 @@ impl<'a> Blocks<'a> {
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    /// The next block, cut where `cut` says; the last one, which may be empty, says so.
-    pub(super) fn next(&mut self, cut: impl FnOnce(&[u8]) -> usize, progress: &dyn Fn(u64)) -> Result<Option<Block>> {
+    /// The next block, cut where `cut` says; the last one, which may be empty, says so. `spare` becomes the buffer of what comes after it.
+    pub(super) fn next(
+        &mut self,
+        cut: impl FnOnce(&[u8]) -> usize,
+        progress: &dyn Fn(u64),
+        mut spare: Vec<u8>,
+    ) -> Result<Option<Block>> {
         if self.done {
             return Ok(None);
         }
@@ -52,7 +75,9 @@ impl<'a> Blocks<'a> {
         let (bytes, ended) = self.look(size)?;
         let cut = if ended { bytes.len() } else { cut(bytes) };
         self.done = ended;
-        let bytes = self.take(cut);
+        spare.extend_from_slice(&self.ahead[cut..]);
+        self.ahead.truncate(cut);
+        let bytes = std::mem::replace(&mut self.ahead, spare);
         progress(bytes.len() as u64);
         Ok(Some(Block { bytes, last: self.done }))
     }

@@ -114,6 +114,7 @@ impl TextEncoding {
     }
 
     /// Makes the ASCII text from `start` on one in this encoding, in place.
+    #[inline]
     pub(super) fn widen(self, out: &mut Vec<u8>, start: usize) {
         let low = match self.0 {
             Kind::Utf16Le => 0,

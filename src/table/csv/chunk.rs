@@ -7,7 +7,7 @@ use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag, Texts, Treatment, Unfit};
 use crate::policy::Rules;
-use crate::table::blocks::Block;
+use crate::table::blocks::{Block, Spare};
 use crate::table::text::TextEncoding;
 
 /// What to do with a record that has more or fewer fields than the header.
@@ -48,8 +48,8 @@ pub(super) struct Masker<'a> {
     /// What masks all columns that change, if it is one for all.
     one: Option<&'a Pseudonymiser>,
     pub ragged: Ragged,
-    /// For each field its place among the columns that change.
-    pub places: Vec<Option<u32>>,
+    /// For each field its place among the columns that change, or [`STAYS`].
+    places: Vec<u32>,
     /// For each place whether an empty field changes, too.
     takes_empty: Vec<bool>,
     /// Columns whose values decide how others change, and for each place which of them.
@@ -61,6 +61,10 @@ pub(super) struct Masker<'a> {
     prefix: Vec<u8>,
     /// The most spans that a chunk has had: room is made for as many at once.
     most: AtomicUsize,
+    /// Whether fields that stay are of no interest.
+    plain: bool,
+    /// Buffers of chunks, and of what was made of them.
+    pub spare: Spare,
 }
 
 /// Part of a chunk that is not copied.
@@ -80,10 +84,12 @@ struct Span {
 const CUT: u32 = u32::MAX;
 /// A place of the only field that is left of a record, which is empty: quotes keep the line from being blank.
 const BLANK: u32 = u32::MAX - 1;
+/// A place of a field that stays as it is.
+const STAYS: u32 = u32::MAX - 2;
 
 impl Span {
     fn is_cell(&self) -> bool {
-        self.place < BLANK
+        self.place < STAYS
     }
 }
 
@@ -115,9 +121,9 @@ impl<'a> Masker<'a> {
         if layout.drops.one_left() && quote.is_none() {
             return Err(Error::usage("without quotes, one column alone cannot be left: an empty field would be a blank line"));
         }
-        let mut places = vec![None; layout.width];
+        let mut places = vec![STAYS; layout.width];
         for (place, column) in columns.found.iter().enumerate() {
-            places[*column] = Some(place as u32);
+            places[*column] = place as u32;
         }
         let mut ids: Vec<usize> = columns.by.iter().flatten().copied().collect();
         ids.sort_unstable();
@@ -130,7 +136,22 @@ impl<'a> Masker<'a> {
         };
         let prefix = layout.encoding.encode(one.map_or("", |mask| mask.form().prefix()))?;
         let most = AtomicUsize::new(0);
-        Ok(Self { layout, rules, one, ragged, places, takes_empty, ids, id_of, max_record, prefix, most })
+        let plain = !layout.drops.any() && ids.is_empty() && ragged == Ragged::Refuse;
+        Ok(Self {
+            layout,
+            rules,
+            one,
+            ragged,
+            places,
+            takes_empty,
+            ids,
+            id_of,
+            max_record,
+            prefix,
+            most,
+            plain,
+            spare: Spare::default(),
+        })
     }
 
     /// Masks the whole records of a block that is believed to begin at a record's start.
@@ -147,7 +168,7 @@ impl<'a> Masker<'a> {
         }
         let mut masked = vec![0; self.layout.columns.found.len()];
         spans.found.iter().filter(|s| s.is_cell()).for_each(|s| masked[s.place as usize] += 1);
-        let mut out = Vec::new();
+        let mut out = self.spare.take();
         self.most.fetch_max(spans.found.len(), Ordering::Relaxed);
         // Valid as a whole means valid in each field, as all borders are ASCII.
         let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(&chunk.bytes).is_ok();
@@ -193,15 +214,20 @@ impl Piece<'_> {
             out.reserve_exact((self.consumed + spans.len() * mask.form().token_len()) * self.unit());
             let mut tags = vec![Tag::default(); RUN.min(spans.len())];
             for (number, run) in spans.chunks(RUN).enumerate() {
-                let cells = cells(number * RUN, run);
                 let mut arena = Arena::default();
-                let values = self.values(&cells, &mut arena)?;
+                let cells = || cells(number * RUN, run);
+                let values = match self.as_they_stand(run) {
+                    Some(values) => values,
+                    None => self.values(&cells(), &mut arena)?,
+                };
                 let tags = &mut tags[..values.len()];
-                mask.tags(&values, tags).map_err(|unfit| self.unfit(cells[unfit.index].0, unfit))?;
+                mask.tags(&values, tags).map_err(|unfit| self.unfit(cells()[unfit.index].0, unfit))?;
                 let mut tags = tags.iter();
                 self.weave(run, &mut copied, out, |_, out| {
                     if let Some(tag) = tags.next() {
-                        out.extend_from_slice(&self.masker.prefix);
+                        if !self.masker.prefix.is_empty() {
+                            out.extend_from_slice(&self.masker.prefix);
+                        }
                         let start = out.len();
                         mask.form().write_digits(tag, out);
                         self.encoding().widen(out, start);
@@ -249,6 +275,16 @@ impl Piece<'_> {
         self.encoding().unit()
     }
 
+    /// The bytes of the cells among these spans, if these are what the cells mean.
+    fn as_they_stand(&self, spans: &[Span]) -> Option<Vec<&[u8]>> {
+        if !self.as_it_is || spans.iter().any(|s| s.escaped) {
+            return None;
+        }
+        let mut values = Vec::with_capacity(spans.len());
+        values.extend(spans.iter().filter(|s| s.is_cell()).map(|s| &self.text[s.start as usize..s.end as usize]));
+        Some(values)
+    }
+
     /// What the fields of these spans mean, in UTF-8; `arena` holds what does not stand in the chunk as it is hashed.
     fn values<'v>(&'v self, spans: &[(usize, Span)], arena: &'v mut Arena) -> Result<Vec<&'v [u8]>, Failed> {
         let (encoding, unit) = (self.encoding(), self.unit());
@@ -273,7 +309,11 @@ impl Piece<'_> {
     fn weave(&self, spans: &[Span], copied: &mut usize, out: &mut Vec<u8>, mut cell: impl FnMut(&Span, &mut Vec<u8>)) {
         let unit = self.unit();
         for span in spans {
-            out.extend_from_slice(&self.raw[*copied..span.start as usize * unit]);
+            match &self.raw[*copied..span.start as usize * unit] {
+                // Between two columns that change there is mostly nothing but a delimiter.
+                [byte] => out.push(*byte),
+                bytes => out.extend_from_slice(bytes),
+            }
             *copied = span.end as usize * unit;
             match span.place {
                 CUT => {}
@@ -423,9 +463,13 @@ impl Visitor for Spans<'_> {
             escaped: field.escaped,
             quoted: field.quoted,
         };
-        match masker.places.get(self.column) {
-            Some(&Some(place)) if field.start < field.end || masker.takes_empty[place as usize] => self.found.push(span(place)),
-            _ => {}
+        let place = masker.places.get(self.column).copied().unwrap_or(STAYS);
+        if place != STAYS && (field.start < field.end || masker.takes_empty[place as usize]) {
+            self.found.push(span(place));
+        }
+        if masker.plain {
+            self.column += 1;
+            return;
         }
         if masker.layout.drops.any() {
             if let Some(cut) = masker.layout.drops.cut(self.column, field, self.before) {

@@ -137,7 +137,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     commit.write(&layout.drops.header(header, &layout.header, layout.encoding, layout.dialect.quote))?;
     pipeline::ordered(
         job.workers,
-        || blocks.next(|bytes| cut(bytes, &layout), job.progress),
+        || blocks.next(|bytes| cut(bytes, &layout), job.progress, masker.spare.take()),
         |block| masker.mask(block),
         |done| commit.take(done),
     )?;
@@ -232,6 +232,8 @@ impl<'a> Commit<'a> {
         }
         self.write(&done.out)?;
         self.left = done.chunk.bytes.split_off(done.consumed);
+        self.masker.spare.give(done.chunk.bytes);
+        self.masker.spare.give(done.out);
         if self.left.len() > self.max_record {
             let (record, line) = (self.records + done.records + 1, self.lines + done.lines + 1);
             return Err(too_long(self.max_record).at(|p| (p.record, p.line) = (Some(record), Some(line))));

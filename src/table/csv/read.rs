@@ -44,7 +44,7 @@ pub(in crate::table) fn look<R: Send>(
     let (mut left, mut records, mut lines) = (Vec::new(), layout.records, layout.lines);
     pipeline::ordered(
         looking.workers,
-        || blocks.next(|bytes| cut(bytes, &layout), looking.progress),
+        || blocks.next(|bytes| cut(bytes, &layout), looking.progress, Vec::new()),
         one,
         |mut done| {
             if !left.is_empty() {

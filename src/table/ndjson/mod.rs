@@ -60,7 +60,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
     let name = |entry: usize| entries.get(entry).map_or_else(|| stays[entry - entries.len()].clone(), |e| e.name.clone());
     pipeline::ordered(
         job.workers,
-        || blocks.next(cut, job.progress),
+        || blocks.next(cut, job.progress, Vec::new()),
         |block| masker.mask(block),
         |mut done| {
             if !left.is_empty() || done.bytes.is_some() {

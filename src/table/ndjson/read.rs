@@ -29,7 +29,7 @@ pub(in crate::table) fn look<R: Send>(
     let (mut left, mut first): (Vec<u8>, u64) = (Vec::new(), 1);
     pipeline::ordered(
         looking.workers,
-        || blocks.next(cut, looking.progress),
+        || blocks.next(cut, looking.progress, Vec::new()),
         |block| (one(&block), block),
         |(mut done, mut block)| {
             if !left.is_empty() || done.is_none() {
