@@ -97,15 +97,21 @@ impl Form {
     }
 
     /// Appends the hex digits of the token alone, for encodings in which the prefix has other bytes.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "called for each value: a call of its own would cost as much as its work")]
+    #[inline(always)]
     pub fn write_digits(&self, tag: &Tag, out: &mut Vec<u8>) {
-        let (quarters, _) = tag.as_chunks::<4>();
         if self.digits == MIN_DIGITS {
             // The usual length: a copy of fixed size is a few instructions.
-            let hex: [u8; MIN_DIGITS] = std::array::from_fn(|i| eight(quarters[i / 8])[i % 8]);
-            out.extend_from_slice(&hex);
-            return;
+            let [a, b, c, d, e, f, g, h, ..] = *tag;
+            out.extend_from_slice([eight([a, b, c, d]), eight([e, f, g, h])].as_flattened());
+        } else {
+            self.write_more_digits(tag, out);
         }
+    }
+
+    #[cold]
+    fn write_more_digits(&self, tag: &Tag, out: &mut Vec<u8>) {
+        let (quarters, _) = tag.as_chunks::<4>();
         let mut hex = [0u8; MAX_DIGITS];
         for (digits, quarter) in hex.as_chunks_mut::<8>().0.iter_mut().zip(quarters) {
             *digits = eight(*quarter);

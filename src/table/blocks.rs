@@ -17,17 +17,22 @@ pub(super) struct Blocks<'a> {
 }
 
 /// Buffers that have been used and will be again: fresh memory costs more than what is written into it.
-#[derive(Default)]
-pub(super) struct Spare(Mutex<Vec<Vec<u8>>>);
+pub(super) struct Spare<T>(Mutex<Vec<Vec<T>>>);
 
-impl Spare {
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Spare<T> {
     /// An empty buffer.
-    pub(super) fn take(&self) -> Vec<u8> {
+    pub(super) fn take(&self) -> Vec<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// A buffer that is not needed any more.
-    pub(super) fn give(&self, mut buffer: Vec<u8>) {
+    pub(super) fn give(&self, mut buffer: Vec<T>) {
         buffer.clear();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }

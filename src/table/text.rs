@@ -114,20 +114,13 @@ impl TextEncoding {
     }
 
     /// Makes the ASCII text from `start` on one in this encoding, in place.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "called for each value, and mostly nothing is to be done")]
+    #[inline(always)]
     pub(super) fn widen(self, out: &mut Vec<u8>, start: usize) {
-        let low = match self.0 {
-            Kind::Utf16Le => 0,
-            Kind::Utf16Be => 1,
-            _ => return,
-        };
-        let length = out.len() - start;
-        out.resize(start + 2 * length, 0);
-        // From the last on, so that no byte is overwritten before it has moved.
-        for i in (0..length).rev() {
-            let byte = std::mem::take(&mut out[start + i]);
-            out[start + 2 * i + 1 - low] = 0;
-            out[start + 2 * i + low] = byte;
+        match self.0 {
+            Kind::Utf16Le => widen(0, out, start),
+            Kind::Utf16Be => widen(1, out, start),
+            _ => {}
         }
     }
 
@@ -174,6 +167,18 @@ impl TextEncoding {
             _ if self.0 != Kind::Utf8 && std::str::from_utf8(raw).is_ok() => "utf-8",
             _ => "windows-1252",
         }
+    }
+}
+
+/// Puts a NUL beside each byte from `start` on; the byte comes at place `low` of the two.
+fn widen(low: usize, out: &mut Vec<u8>, start: usize) {
+    let length = out.len() - start;
+    out.resize(start + 2 * length, 0);
+    // From the last on, so that no byte is overwritten before it has moved.
+    for i in (0..length).rev() {
+        let byte = std::mem::take(&mut out[start + i]);
+        out[start + 2 * i + 1 - low] = 0;
+        out[start + 2 * i + low] = byte;
     }
 }
 

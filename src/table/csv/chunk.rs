@@ -1,7 +1,5 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::layout::{Layout, fault_error, line_ends, too_long};
 use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
@@ -59,12 +57,13 @@ pub(super) struct Masker<'a> {
     pub max_record: usize,
     /// The prefix of all tokens in the file's encoding, where there are tokens of one kind alone.
     prefix: Vec<u8>,
-    /// The most spans that a chunk has had: room is made for as many at once.
-    most: AtomicUsize,
     /// Whether fields that stay are of no interest.
     plain: bool,
     /// Buffers of chunks, and of what was made of them.
-    pub spare: Spare,
+    pub spare: Spare<u8>,
+    /// Those of spans and tags.
+    spans: Spare<Span>,
+    tags: Spare<Tag>,
 }
 
 /// Part of a chunk that is not copied.
@@ -135,7 +134,6 @@ impl<'a> Masker<'a> {
             _ => None,
         };
         let prefix = layout.encoding.encode(one.map_or("", |mask| mask.form().prefix()))?;
-        let most = AtomicUsize::new(0);
         let plain = !layout.drops.any() && ids.is_empty() && ragged == Ragged::Refuse;
         Ok(Self {
             layout,
@@ -148,9 +146,10 @@ impl<'a> Masker<'a> {
             id_of,
             max_record,
             prefix,
-            most,
             plain,
             spare: Spare::default(),
+            spans: Spare::default(),
+            tags: Spare::default(),
         })
     }
 
@@ -169,7 +168,6 @@ impl<'a> Masker<'a> {
         let mut masked = vec![0; self.layout.columns.found.len()];
         spans.found.iter().filter(|s| s.is_cell()).for_each(|s| masked[s.place as usize] += 1);
         let mut out = self.spare.take();
-        self.most.fetch_max(spans.found.len(), Ordering::Relaxed);
         // Valid as a whole means valid in each field, as all borders are ASCII.
         let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(&chunk.bytes).is_ok();
         let piece = Piece { masker: self, raw: &chunk.bytes, text, as_it_is, consumed: scanned.consumed, spans: &spans };
@@ -179,6 +177,7 @@ impl<'a> Masker<'a> {
             scanned.lines = line_ends(&text[..spans.found[at].start as usize]);
             error = Some(e);
         }
+        self.spans.give(spans.found);
         let consumed = scanned.consumed * unit;
         let (records, lines, long, short) = (scanned.records, scanned.lines, spans.long, spans.short);
         Done { chunk, out, consumed, records, lines, masked, long, short, error }
@@ -212,7 +211,8 @@ impl Piece<'_> {
         let mut copied = 0;
         if let Some(mask) = self.masker.one {
             out.reserve_exact((self.consumed + spans.len() * mask.form().token_len()) * self.unit());
-            let mut tags = vec![Tag::default(); RUN.min(spans.len())];
+            let mut tags = self.masker.tags.take();
+            tags.resize(RUN.min(spans.len()), Tag::default());
             for (number, run) in spans.chunks(RUN).enumerate() {
                 let mut arena = Arena::default();
                 let cells = || cells(number * RUN, run);
@@ -235,6 +235,7 @@ impl Piece<'_> {
                 });
             }
             self.rest(copied, out);
+            self.masker.tags.give(tags);
             return Ok(());
         }
         let cells = cells(0, spans);
@@ -416,7 +417,7 @@ impl<'m> Spans<'m> {
     fn new(masker: &'m Masker<'m>) -> Self {
         Self {
             masker,
-            found: Vec::with_capacity(masker.most.load(Ordering::Relaxed)),
+            found: masker.spans.take(),
             ids: vec![Vec::new(); masker.ids.len()],
             complete: 0,
             record: 0,

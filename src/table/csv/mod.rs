@@ -31,7 +31,7 @@ use crate::pipeline;
 use crate::policy::{Missing, Rules};
 
 /// Bytes of a chunk.
-const CHUNK: usize = 1 << 19;
+const CHUNK: usize = 1 << 18;
 /// Bytes that a record may have, unless told otherwise.
 const MAX_RECORD: usize = 16 << 20;
 
