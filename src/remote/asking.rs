@@ -246,7 +246,11 @@ impl Asking<'_> {
                     return Err(match &error {
                         CallError::Refused(answer) => {
                             let failed = Error::remote(format!("the question failed: {}", answer.code()));
-                            let failed = if answer.status == 401 { failed.hint("export OPENAI_API_KEY=…") } else { failed };
+                            let failed = if answer.status == 401 {
+                                failed.hint(format!("export {}=…", self.api.token_variable()))
+                            } else {
+                                failed
+                            };
                             explained(failed, &answer.reason()).with_answer(Some(answer.reason()))
                         }
                         _ => Error::remote(format!("the question failed: {error}")),

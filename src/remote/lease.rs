@@ -48,6 +48,8 @@ pub struct Return {
 const LOOKS: [u64; 3] = [0, 500, 1500];
 /// Seconds for which a response is stored (`OpenAI`, "Data controls in the platform").
 const STORED_FOR: u64 = 30 * 24 * 3600;
+/// How long the list is asked for before a request of unknown outcome is given up.
+const RECONCILIATION: Duration = Duration::from_secs(5);
 /// The pauses between two tries, the last one again and again.
 const PAUSES: [u64; 6] = [100, 300, 1000, 2000, 4000, 8000];
 
@@ -163,7 +165,7 @@ impl<'a> Lease<'a> {
     /// What stands between us and certainty.
     pub async fn reconcile(&mut self) -> Result<(), String> {
         self.doubted = true;
-        let orphans = self.orphans().await?;
+        let orphans = self.orphans_patiently(self.patience.min(RECONCILIATION)).await?;
         for thing in orphans {
             self.delete(&thing).await?;
         }
@@ -188,7 +190,7 @@ impl<'a> Lease<'a> {
         if !looks.is_empty() {
             for pause in looks.iter().copied().map(Duration::from_millis) {
                 tokio::time::sleep(pause).await;
-                match self.orphans_patiently().await {
+                match self.orphans_patiently(self.patience).await {
                     Ok(orphans) => orphans.into_iter().for_each(|t| self.note(t)),
                     Err(why) => {
                         result.unknown.push(format!("something named hmask-{} ({why})", self.task));
@@ -222,13 +224,13 @@ impl<'a> Lease<'a> {
         result
     }
 
-    async fn orphans_patiently(&self) -> Result<Vec<Thing>, String> {
+    async fn orphans_patiently(&self, patience: Duration) -> Result<Vec<Thing>, String> {
         let start = Instant::now();
         for pause in pauses() {
             let late = |_| Err("the list does not end in time".into());
-            match tokio::time::timeout(self.patience, self.orphans()).await.unwrap_or_else(late) {
+            match tokio::time::timeout(patience, self.orphans()).await.unwrap_or_else(late) {
                 Ok(orphans) => return Ok(orphans),
-                Err(why) if start.elapsed() + pause > self.patience => return Err(why),
+                Err(why) if start.elapsed() + pause > patience => return Err(why),
                 Err(_) => tokio::time::sleep(pause).await,
             }
         }

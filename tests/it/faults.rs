@@ -295,6 +295,13 @@ fn an_upload_of_unknown_fate_that_cannot_be_looked_for_is_said_to_be_live() {
 }
 
 #[test]
+fn a_list_that_fails_once_does_not_end_the_loan() {
+    let server = Server::start(rules([("POST /v1/files", 1, Fault::DropAfter), ("GET /v1/files?", 1, Fault::Status(500))]));
+    let ran = ask(&server);
+    assert_eq!((ran.code, server.live(), server.bodies("POST /v1/files").len()), (0, 0, 2), "{}", ran.err);
+}
+
+#[test]
 fn no_other_host_is_contacted() {
     let other = Server::start(rules([]));
     let to = format!("{}/files", other.url());

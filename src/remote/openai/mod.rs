@@ -149,6 +149,11 @@ impl OpenAi {
         &self.client
     }
 
+    /// The variable that usually holds the access token, for messages.
+    pub fn token_variable(&self) -> &'static str {
+        if self.terms.azure { "AZURE_OPENAI_API_KEY" } else { "OPENAI_API_KEY" }
+    }
+
     /// The URL of a path, for messages.
     pub fn url(&self, path: &str) -> String {
         self.client.url(path)

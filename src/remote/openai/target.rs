@@ -30,8 +30,8 @@ impl Target for OpenAi {
             Thing::Parts(id) => ("POST", self.url(&format!("{}/cancel", parts_path(id)))),
             thing => ("DELETE", self.url(&path(thing))),
         };
-        let header = if self.terms.azure { "api-key: $AZURE_OPENAI_API_KEY" } else { "Authorization: Bearer $OPENAI_API_KEY" };
-        format!("curl -X {method} -H \"{header}\" {url}")
+        let header = if self.terms.azure { "api-key:" } else { "Authorization: Bearer" };
+        format!("curl -X {method} -H \"{header} ${}\" {url}", self.token_variable())
     }
 
     fn not_deletable(&self) -> String {
