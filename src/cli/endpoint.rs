@@ -140,17 +140,20 @@ impl Recipient {
         }
     }
 
-    /// Another server that the environment names for such a store.
-    fn server(&self) -> Option<String> {
-        let Self::Store(url, _) = self else { return None };
+    /// Other servers that the environment names for such a store: any of them may be the one.
+    fn servers(&self) -> Vec<String> {
+        let Self::Store(url, _) = self else { return Vec::new() };
         let prefix = match url.split(':').next() {
             Some("s3") => "AWS_",
             Some("az") => "AZURE_",
             _ => "GOOGLE_",
         };
         let named = std::env::vars().filter(|(name, value)| name.starts_with(prefix) && !value.is_empty());
-        let mut servers = named.filter(|(name, _)| name.contains("ENDPOINT") || name.contains("BASE_URL"));
-        servers.find_map(|(_, value)| value.contains("://").then_some(value))
+        let is_server = |name: &str| name.contains("ENDPOINT") || name.contains("BASE_URL");
+        // These name who issues credentials, and Azure's models.
+        let is_other = |name: &str| name.contains("METADATA") || name == AZURE_VARIABLE;
+        let servers = named.filter(|(name, value)| is_server(name) && !is_other(name) && value.contains("://"));
+        servers.map(|(_, value)| value).collect()
     }
 
     /// All that a policy must allow: the host, or the bucket and the server that it is on, without a scheme and with its port.
@@ -163,7 +166,7 @@ impl Recipient {
             Self::Folder(folder) => folder.place().trim_start_matches("file://").to_owned(),
             _ => bare(&self.host()),
         };
-        std::iter::once(host).chain(self.server().as_deref().map(bare)).collect()
+        std::iter::once(host).chain(self.servers().iter().map(|server| bare(server))).collect()
     }
 
     /// Whether what is lent is for a program that reads CSV and little else.

@@ -116,7 +116,7 @@ fn from_command(command: &str, args: &KeyArgs) -> Result<Zeroizing<Vec<u8>>> {
     let mut command_line = Command::new("sh");
     let asked = without_secrets(command_line.arg("-c").arg(command), args.key_env.as_deref());
     // Who keeps keys is often asked with the same credentials as who keeps objects; they are overwritten in our own environment.
-    for name in store_secrets() {
+    for name in store_secrets().into_iter().filter(|name| name != AZURE_TOKEN_VARIABLE && Some(name) != args.key_env.as_ref()) {
         if let Some(value) = environ::secret_text(&name) {
             asked.env(name, value.as_str());
         }

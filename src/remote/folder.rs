@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 
 use super::client::Failure;
-use super::target::{CallError, Life, Seen, Step, Target, Upload, Within, hidden_name};
+use super::target::{CallError, Life, Note, Seen, Step, Target, Upload, Within, hidden_name};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 use crate::gate::Cleared;
@@ -85,12 +85,7 @@ impl Target for Folder {
         Ok(Some("a disk can keep what is deleted: snapshots, backups, and until they are overwritten its blocks".into()))
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        cleared: &Cleared,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
-    ) -> Result<Upload, CallError> {
+    async fn upload(&self, name: &str, cleared: &Cleared, note: &mut Note<'_>) -> Result<Upload, CallError> {
         let name = hidden_name(name).map_err(CallError::NotSent)?;
         let thing = Thing::Object(name.clone(), None);
         // Its name is known beforehand: what a full disk leaves half written is found by it.

@@ -37,12 +37,7 @@ pub trait Target: Send + Sync {
     ///
     /// # Errors
     /// See [`CallError`].
-    async fn upload(
-        &self,
-        name: &str,
-        cleared: &Cleared,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
-    ) -> Result<Upload, CallError>;
+    async fn upload(&self, name: &str, cleared: &Cleared, note: &mut Note<'_>) -> Result<Upload, CallError>;
 
     /// All things that bear the names of this task, and what came into containers of the user by it: its tables, and what was made of
     /// them there.
@@ -63,6 +58,9 @@ pub trait Target: Send + Sync {
     /// No answer.
     async fn look(&self, thing: &Thing) -> Result<Seen, Failure>;
 }
+
+/// Is told of the steps of an upload.
+pub type Note<'n> = dyn for<'t> FnMut(Step<'t>) + Send + 'n;
 
 /// A step of an upload that has several.
 pub enum Step<'t> {

@@ -89,9 +89,9 @@ fn shim() -> Option<&'static PathBuf> {
     SHIM_PATH.get_or_init(made).as_ref()
 }
 
-/// Runs it with each call failing in turn. `check` looks at the place after a run; the number of calls.
-fn at_each_call(name: &str, place: impl Fn() -> Place, args: &[&str], check: impl Fn(&Place, i32, &str)) -> usize {
-    let Some(shim) = shim() else { return usize::MAX };
+/// Runs it with each call failing in turn. `check` looks at the place after a run; the number of calls, or none without a compiler.
+fn at_each_call(name: &str, place: impl Fn() -> Place, args: &[&str], check: impl Fn(&Place, i32, &str)) -> Option<usize> {
+    let shim = shim()?;
     let place = || place().set("LD_PRELOAD", shim.to_str().unwrap());
     let counted = place();
     let file = counted.path("count").display().to_string();
@@ -110,7 +110,7 @@ fn at_each_call(name: &str, place: impl Fn() -> Place, args: &[&str], check: imp
             }
         }
     }
-    calls
+    Some(calls)
 }
 
 #[test]
@@ -144,6 +144,7 @@ fn a_table_that_cannot_be_written_whole_is_not_there() {
             }
             assert_eq!(place.temporary(), 0, "{case}");
         });
+        let Some(calls) = calls else { return };
         assert!(calls >= 8, "{name}: {calls} calls");
         eprintln!("{name}: {} faults of the disk survived", calls * 3);
     }
@@ -175,6 +176,7 @@ fn a_loan_whose_journal_cannot_be_written_leaves_nothing_once_swept() {
         place.run(&["sweep"]).ok();
         assert_eq!((server.live(), journals(place)), (0, vec![]), "{case}");
     });
+    let Some(calls) = calls else { return };
     assert!(calls >= 20, "{calls} calls");
     eprintln!("loan: {} faults of the disk survived", calls * 3);
 }

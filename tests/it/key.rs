@@ -58,7 +58,10 @@ fn a_key_command_fails_as_such_and_does_not_see_secrets() {
     let seen = String::from_utf8(place.read("seen")).unwrap();
     assert!(!seen.contains(KEY) && !seen.contains("sk-x"), "{seen}");
     // Who keeps keys is asked with the credentials of the house, though our own environment does not show them any more.
-    let place = place.set("AWS_SECRET_ACCESS_KEY", "of-the-house");
+    let place = place.set("AWS_SECRET_ACCESS_KEY", "of-the-house").set("AZURE_OPENAI_API_KEY", "sk-y").set("AWS_KEY", KEY);
+    place.run(&["mask", "t.csv", "-c", "v", "-o", "-", "--key-command", "env > other; cat seen"]).ok();
+    let other = String::from_utf8(place.read("other")).unwrap();
+    assert!(other.contains("of-the-house") && !other.contains("sk-y"), "{other}");
     let ran = place.run(&[
         "mask",
         "t.csv",

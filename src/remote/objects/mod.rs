@@ -5,6 +5,7 @@
 //! store's host, or to one that issues credentials, and to no other.
 
 mod connector;
+mod lists;
 mod store;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use connector::Connector;
 use store::{Keeps, Store, Versions};
 
 use super::client::{Answer, Client, Endpoint, Failure, Head, Log, body};
-use super::target::{CallError, Life, Seen, Step, Target, Upload, Within, hidden_name, now};
+use super::target::{CallError, Life, Note, Seen, Step, Target, Upload, Within, hidden_name, now};
 use super::thing::{Thing, container_name};
 use crate::error::{Error, Result};
 use crate::gate::Cleared;
@@ -175,12 +176,7 @@ impl Target for Objects {
         Ok(keeps.refused.clone())
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        cleared: &Cleared,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
-    ) -> Result<Upload, CallError> {
+    async fn upload(&self, name: &str, cleared: &Cleared, note: &mut Note<'_>) -> Result<Upload, CallError> {
         let key = format!("{}{}", self.prefix, hidden_name(name).map_err(CallError::NotSent)?);
         let path = Path::parse(&key).map_err(|e| CallError::NotSent(e.to_string()))?;
         let url = self.store.url(&path).await.map_err(CallError::NotSent)?;
@@ -324,7 +320,7 @@ impl Objects {
 
 /// The status, and the code that the store gives: nothing that could quote a table.
 fn reason(answer: &Answer) -> String {
-    match store::element(&answer.body, "Code") {
+    match lists::element(&answer.body, "Code") {
         Some(code) => {
             format!("status {} ({})", answer.status, code.chars().filter(char::is_ascii_alphanumeric).collect::<String>())
         }

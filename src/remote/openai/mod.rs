@@ -21,7 +21,7 @@ use stream::Incoming;
 pub use stream::Progress;
 
 use super::client::{Answer, Client, Failure, body};
-use super::target::{CallError, EXPIRY, Step};
+use super::target::{CallError, EXPIRY, Note, Step};
 use super::thing::Thing;
 use crate::gate::Cleared;
 
@@ -163,13 +163,8 @@ impl OpenAi {
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn upload_file(
-        &self,
-        name: &str,
-        cleared: &Cleared,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
-    ) -> Result<FileObject, CallError> {
-        let once = async |seconds, note: &mut (dyn for<'t> FnMut(Step<'t>) + Send)| {
+    pub async fn upload_file(&self, name: &str, cleared: &Cleared, note: &mut Note<'_>) -> Result<FileObject, CallError> {
+        let once = async |seconds, note: &mut Note<'_>| {
             let file = if cleared.bytes() > self.terms.whole {
                 self.upload_in_parts(name, cleared, seconds, note).await?
             } else {
@@ -201,7 +196,7 @@ impl OpenAi {
         name: &str,
         cleared: &Cleared,
         seconds: u64,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
+        note: &mut Note<'_>,
     ) -> Result<FileObject, CallError> {
         #[derive(Deserialize)]
         struct Id {

@@ -9,7 +9,7 @@ use super::{ContainerFile, OpenAi, SMALL, container_file_path, container_path, f
 use crate::error::Result;
 use crate::gate::Cleared;
 use crate::remote::client::{Answer, Failure};
-use crate::remote::target::{CallError, Life, Seen, Step, Target, Upload, Within};
+use crate::remote::target::{CallError, Life, Note, Seen, Target, Upload, Within};
 use crate::remote::thing::{Thing, container_name, is_file_of, is_path_of};
 
 /// The provider's own records (`OpenAI`, "Data controls in the platform").
@@ -42,12 +42,7 @@ impl Target for OpenAi {
         Ok(None)
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        cleared: &Cleared,
-        note: &mut (dyn for<'t> FnMut(Step<'t>) + Send),
-    ) -> Result<Upload, CallError> {
+    async fn upload(&self, name: &str, cleared: &Cleared, note: &mut Note<'_>) -> Result<Upload, CallError> {
         let file = self.upload_file(name, cleared, note).await?;
         Ok(Upload {
             thing: Thing::File(file.id.clone()),
