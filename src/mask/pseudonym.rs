@@ -1,9 +1,11 @@
 //! From a tag to the text that takes the place of a value.
 
-use super::hmac::{KeyState, Tag};
+use std::sync::{Mutex, PoisonError};
+
+use super::hmac::{self, KeyState, Tag};
 use super::key::Key;
 use super::normal::Normalisation;
-use super::repeats;
+use super::repeats::Memory;
 use super::scope::Scope;
 use super::treatment::Unfit;
 use crate::error::{Error, Result};
@@ -41,6 +43,8 @@ pub struct Pseudonymiser {
     domain: String,
     witness: Option<Witness>,
     observer: Option<Observer>,
+    /// One for each thread that has been at work.
+    memories: Mutex<Vec<Memory>>,
 }
 
 /// Is told of the tags that become pseudonyms, a batch at a time.
@@ -91,8 +95,11 @@ impl Form {
     }
 
     /// Appends the token of this tag.
+    #[inline]
     pub fn write(&self, tag: &Tag, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.prefix.as_bytes());
+        if !self.prefix.is_empty() {
+            out.extend_from_slice(self.prefix.as_bytes());
+        }
         self.write_digits(tag, out);
     }
 
@@ -138,7 +145,8 @@ impl Pseudonymiser {
     /// Keys the hash for this scope and domain; the key itself is not kept.
     pub fn new(key: &Key, scope: &Scope, domain: &str, form: Form) -> Self {
         let state = scope.key_state(key, domain);
-        Self { state, form, normal: Normalisation::default(), domain: domain.to_owned(), witness: None, observer: None }
+        let (normal, domain, memories) = (Normalisation::default(), domain.to_owned(), Mutex::default());
+        Self { state, form, normal, domain, witness: None, observer: None, memories }
     }
 
     /// The same, for values that are brought into a normal form before they are hashed.
@@ -188,12 +196,23 @@ impl Pseudonymiser {
     /// # Panics
     /// If `out` has another length than `values`.
     pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) -> Result<(), Unfit> {
+        self.tags_of_columns(values, |_| 0, out)
+    }
+
+    /// The same for values of several columns, one of which may hold the same ones again and again and another not: `column` says for
+    /// each value which it is from.
+    ///
+    /// # Errors
+    /// A value that the normalisation cannot read.
+    ///
+    /// # Panics
+    /// If `out` has another length than `values`.
+    pub fn tags_of_columns(&self, values: &[&[u8]], column: impl Fn(usize) -> usize, out: &mut [Tag]) -> Result<(), Unfit> {
         if let Some(witness) = &self.witness {
             witness(values);
         }
         if self.normal.is_none() {
-            repeats::tags(&self.state, values, out);
-            self.observer.iter().for_each(|observer| observer(out));
+            self.hash(values, column, out);
             return Ok(());
         }
         let why = "a value cannot be read as the normalisation wants it";
@@ -203,9 +222,20 @@ impl Pseudonymiser {
         if let Some(witness) = &self.witness {
             witness(&normal);
         }
-        repeats::tags(&self.state, &normal, out);
-        self.observer.iter().for_each(|observer| observer(out));
+        self.hash(&normal, column, out);
         Ok(())
+    }
+
+    fn hash(&self, values: &[&[u8]], column: impl Fn(usize) -> usize, out: &mut [Tag]) {
+        let memories = || self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        if values.len() < Memory::LEAST {
+            hmac::tags(&self.state, values, out);
+        } else {
+            let mut memory = memories().pop().unwrap_or_default();
+            memory.tags(&self.state, values, column, out);
+            memories().push(memory);
+        }
+        self.observer.iter().for_each(|observer| observer(out));
     }
 
     /// The pseudonym of one value in canonical form. For many, [`Pseudonymiser::tags`] is the faster way.
