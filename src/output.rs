@@ -29,7 +29,7 @@ pub struct Staged {
 }
 
 /// Bytes after which the disk is asked to take what has been written, so that the end does not wait for all of it.
-const WRITEBACK: usize = 16 << 20;
+const WRITEBACK: usize = 4 << 20;
 
 /// What happens to a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! Ordered parallel batches on rayon: the only threads of the core.
 
+use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rayon::ThreadPoolBuilder;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
-/// Batches under way for each worker: one in work, one waiting, so that no worker starves while the oldest is awaited.
+/// Batches for each worker that may be read and not yet handed on.
 const BATCHES_A_WORKER: usize = 2;
 
 /// Threads that hash: as asked for, or as many as the machine has cores.
@@ -17,45 +19,143 @@ pub fn workers(asked: Option<usize>) -> usize {
 
 /// Runs `work` over all that `source` yields, on `workers` threads, and hands the results to `sink` in order.
 ///
-/// `source` and `sink` run on the calling thread, so that reading and writing overlap with the work.
-/// At most `2 · workers + 1` batches exist at any time, whatever the size of the input.
+/// A batch stays with the thread that reads it: it lies in the cache of that core, and is mostly handed on by it, too. One thread at a
+/// time reads, and one hands on, while the others work. At most `2 · workers` batches exist at any time, whatever the size of the input.
 ///
 /// # Errors
-/// The first error of `source` or `sink`; nothing is sunk after it.
+/// The first error in the order of the batches, of `source` or `sink`; nothing is sunk after it.
 ///
 /// # Panics
 /// Where `work` does.
 pub fn ordered<T: Send, R: Send>(
     workers: usize,
-    mut source: impl FnMut() -> Result<Option<T>>,
+    source: impl FnMut() -> Result<Option<T>> + Send,
     work: impl Fn(T) -> R + Sync,
-    mut sink: impl FnMut(R) -> Result<()>,
+    sink: impl FnMut(R) -> Result<()> + Send,
 ) -> Result<()> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(workers)
         .thread_name(|i| format!("hmask-{i}"))
         .build()
         .map_err(|e| Error::io("cannot start the worker threads", std::io::Error::other(e)))?;
-    let work = &work;
-    pool.in_place_scope(|scope| {
-        let mut under_way: VecDeque<Receiver<R>> = VecDeque::new();
-        // A worker hangs up only when it panics; the scope then passes the panic on.
-        let mut finish = |result: Receiver<R>| sink(result.recv().map_err(|_| Error::new(ErrorKind::Interrupted))?);
-        while let Some(item) = source()? {
-            let (done, result) = sync_channel(1);
-            under_way.push_back(result);
-            scope.spawn(move |_| {
-                // Nobody listens any more when an earlier batch has failed.
-                let _ = done.send(work(item));
-            });
-            if under_way.len() > BATCHES_A_WORKER * workers
-                && let Some(oldest) = under_way.pop_front()
-            {
-                finish(oldest)?;
-            }
+    let line = Line { source: Mutex::new(source), sink: Mutex::new(sink), state: Mutex::default(), moved: Condvar::new(), workers };
+    pool.broadcast(|_| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| line.run(&work))) {
+            line.stop(Stopped::Panic(panic));
         }
-        under_way.drain(..).try_for_each(finish)
-    })
+    });
+    match line.state.into_inner().unwrap_or_else(PoisonError::into_inner).stopped {
+        None | Some(Stopped::Ended) => Ok(()),
+        Some(Stopped::Error(error)) => Err(error),
+        Some(Stopped::Panic(panic)) => resume_unwind(panic),
+    }
+}
+
+/// What all threads share.
+struct Line<S, K, R> {
+    source: Mutex<S>,
+    sink: Mutex<K>,
+    state: Mutex<State<R>>,
+    /// Something has been handed on, or the run has stopped.
+    moved: Condvar,
+    workers: usize,
+}
+
+/// Batches between source and sink.
+struct State<R> {
+    /// How many have been handed on.
+    sunk: u64,
+    /// What became of the others, the oldest first; none of those still in work.
+    done: VecDeque<Option<Result<R>>>,
+    /// Whether a thread is handing on.
+    sinking: bool,
+    stopped: Option<Stopped>,
+}
+
+/// Why nothing more is read.
+enum Stopped {
+    /// All has been.
+    Ended,
+    /// Nor is anything more handed on.
+    Error(Error),
+    Panic(Box<dyn Any + Send>),
+}
+
+impl<R> Default for State<R> {
+    fn default() -> Self {
+        Self { sunk: 0, done: VecDeque::new(), sinking: false, stopped: None }
+    }
+}
+
+impl<T, R, S: FnMut() -> Result<Option<T>>, K: FnMut(R) -> Result<()>> Line<S, K, R> {
+    /// What one thread does.
+    fn run(&self, work: &impl Fn(T) -> R) {
+        while let Some((number, item)) = self.next() {
+            // An error of the source has its place in line: what comes before it is handed on first.
+            self.hand_on(number, item.map(work));
+        }
+    }
+
+    /// The next batch and its number, once there is room for it.
+    fn next(&self) -> Option<(u64, Result<T>)> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        while state.stopped.is_none() && state.done.len() >= BATCHES_A_WORKER * self.workers {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.stopped.is_some() {
+            return None;
+        }
+        drop(state);
+        let item = source().transpose();
+        if !matches!(item, Some(Ok(_))) {
+            self.stop(Stopped::Ended);
+        }
+        let mut state = self.state();
+        item.map(|item| {
+            let number = state.sunk + state.done.len() as u64; // nobody else adds one: the source is still locked
+            state.done.push_back(None);
+            (number, item)
+        })
+    }
+
+    /// Puts a result into its place, and hands on what is now first in line.
+    fn hand_on(&self, number: u64, result: Result<R>) {
+        let mut state = self.state();
+        let place = (number - state.sunk) as usize; // below the number of batches that exist
+        state.done[place] = Some(result);
+        if state.sinking {
+            return; // whoever is at it will see it
+        }
+        state.sinking = true;
+        while matches!(state.stopped, None | Some(Stopped::Ended))
+            && let Some(first) = state.done.front_mut().and_then(Option::take)
+        {
+            drop(state);
+            let sunk = first.and_then(|first| self.sink.lock().unwrap_or_else(PoisonError::into_inner)(first));
+            if let Err(error) = sunk {
+                self.stop(Stopped::Error(error));
+            }
+            state = self.state();
+            state.done.pop_front();
+            state.sunk += 1;
+            self.moved.notify_all();
+        }
+        state.sinking = false;
+    }
+
+    /// Ends the run; the first reason for it holds, but that all has been read.
+    fn stop(&self, why: Stopped) {
+        let mut state = self.state();
+        if matches!(state.stopped, None | Some(Stopped::Ended)) {
+            state.stopped = Some(why);
+        }
+        self.moved.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(super) fn look<R: Send>(
     run: &RunArgs,
     columns: impl FnOnce(&Columns) -> Result<()>,
     work: impl Fn(&Rows<'_>) -> R + Sync,
-    each: impl FnMut(R, u64, u64) -> Result<()>,
+    each: impl FnMut(R, u64, u64) -> Result<()> + Send,
 ) -> Result<Columns> {
     let options = reading.csv_options()?;
     let bar = progress(run.progress, source.size);

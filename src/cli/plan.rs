@@ -114,7 +114,7 @@ impl Plan {
         &self,
         mut source: Source,
         packing: Compression,
-        output: &mut dyn Write,
+        output: &mut (dyn Write + Send),
         run: &RunArgs,
     ) -> Result<TableReport> {
         if source.format.is_text()

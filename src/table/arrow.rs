@@ -22,7 +22,7 @@ const BATCH: usize = 8192;
 pub(super) struct Batches {
     schema: SchemaRef,
     metadata: Vec<(String, String)>,
-    all: Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>>>,
+    all: Box<dyn Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + Send>,
 }
 
 /// The batches of a Parquet file.
@@ -84,7 +84,7 @@ pub(super) fn look<R: Send>(
     looking: &Looking<'_>,
     columns: impl FnOnce(&Columns) -> Result<()>,
     work: impl Fn(&Rows<'_>) -> R + Sync,
-    mut each: impl FnMut(R, u64, u64) -> Result<()>,
+    mut each: impl FnMut(R, u64, u64) -> Result<()> + Send,
 ) -> Result<Columns> {
     let mut leaves = Vec::new();
     for (i, field) in batches.schema.fields().iter().enumerate() {

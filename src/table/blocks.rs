@@ -16,8 +16,9 @@ pub(super) struct Blocks<'a> {
     size: usize,
 }
 
-/// Buffers that have been used and will be again: fresh memory costs more than what is written into it.
-pub(super) struct Spare<T>(Mutex<Vec<Vec<T>>>);
+/// Buffers that have been used and will be again: fresh memory costs more than what is written into it. The last one given is the first
+/// one taken, mostly by the same thread, in the cache of whose core it still lies.
+pub(super) struct Spare<T>(Mutex<Vec<T>>);
 
 impl<T> Default for Spare<T> {
     fn default() -> Self {
@@ -25,15 +26,14 @@ impl<T> Default for Spare<T> {
     }
 }
 
-impl<T> Spare<T> {
-    /// An empty buffer.
-    pub(super) fn take(&self) -> Vec<T> {
+impl<T: Default> Spare<T> {
+    /// A buffer with whatever it holds, or a new one.
+    pub(super) fn take(&self) -> T {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// A buffer that is not needed any more.
-    pub(super) fn give(&self, mut buffer: Vec<T>) {
-        buffer.clear();
+    pub(super) fn give(&self, buffer: T) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
 }
@@ -53,10 +53,14 @@ impl<'a> Blocks<'a> {
 
     /// Reads on until `length` bytes can be looked at, or the stream ends; says whether it has.
     pub(super) fn look(&mut self, length: usize) -> Result<(&[u8], bool)> {
-        let missing = length.saturating_sub(self.ahead.len());
-        self.ahead.reserve(missing);
-        let read = (&mut *self.input).take(missing as u64).read_to_end(&mut self.ahead).map_err(read_error)?;
-        self.ended |= read < missing;
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let mut filled = ahead.len();
+        if filled < length {
+            ahead.resize(length, 0);
+            self.fill(&mut ahead, &mut filled)?;
+            ahead.truncate(filled);
+        }
+        self.ahead = ahead;
         Ok((&self.ahead, self.ended))
     }
 
@@ -66,25 +70,41 @@ impl<'a> Blocks<'a> {
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    /// The next block, cut where `cut` says; the last one, which may be empty, says so. `spare` becomes the buffer of what comes after it.
+    /// The next block, cut where `cut` says; the last one, which may be empty, says so. It is read into `buffer`, whatever that holds:
+    /// one that the calling thread has used lies in the cache of its core.
     pub(super) fn next(
         &mut self,
         cut: impl FnOnce(&[u8]) -> usize,
         progress: &dyn Fn(u64),
-        mut spare: Vec<u8>,
+        mut buffer: Vec<u8>,
     ) -> Result<Option<Block>> {
         if self.done {
             return Ok(None);
         }
-        let size = self.size;
-        let (bytes, ended) = self.look(size)?;
-        let cut = if ended { bytes.len() } else { cut(bytes) };
-        self.done = ended;
-        spare.extend_from_slice(&self.ahead[cut..]);
-        self.ahead.truncate(cut);
-        let bytes = std::mem::replace(&mut self.ahead, spare);
-        progress(bytes.len() as u64);
-        Ok(Some(Block { bytes, last: self.done }))
+        let mut filled = self.ahead.len();
+        buffer.resize(self.size.max(filled), 0);
+        buffer[..filled].copy_from_slice(&self.ahead);
+        self.fill(&mut buffer, &mut filled)?;
+        let cut = if self.ended { filled } else { cut(&buffer[..filled]) };
+        self.done = self.ended;
+        self.ahead.clear();
+        self.ahead.extend_from_slice(&buffer[cut..filled]);
+        buffer.truncate(cut);
+        progress(cut as u64);
+        Ok(Some(Block { bytes: buffer, last: self.done }))
+    }
+
+    /// Reads until a buffer of which `filled` bytes are known is full, or the stream ends.
+    fn fill(&mut self, buffer: &mut [u8], filled: &mut usize) -> Result<()> {
+        while *filled < buffer.len() && !self.ended {
+            match self.input.read(&mut buffer[*filled..]) {
+                Ok(0) => self.ended = true,
+                Ok(n) => *filled += n,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_error(error)),
+            }
+        }
+        Ok(())
     }
 }
 

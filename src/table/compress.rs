@@ -136,7 +136,7 @@ impl Read for Bounded {
 ///
 /// # Errors
 /// Those of `write` and of the last bytes.
-pub fn write<T>(output: &mut dyn Write, compression: Compression, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+pub fn write<T>(output: &mut (dyn Write + Send), compression: Compression, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>) -> Result<T> {
     use {
         bzip2::write::BzEncoder, flate2::write::GzEncoder, liblzma::write::XzEncoder, zstd::stream::write::Encoder as ZstdEncoder,
     };
@@ -151,9 +151,9 @@ pub fn write<T>(output: &mut dyn Write, compression: Compression, write: impl Fn
     }
 }
 
-fn through<E: Write, T>(
+fn through<E: Write + Send, T>(
     mut encoder: E,
-    write: impl FnOnce(&mut dyn Write) -> Result<T>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>,
     finish: impl FnOnce(E) -> io::Result<()>,
 ) -> Result<T> {
     match write(&mut encoder) {

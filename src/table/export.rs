@@ -20,7 +20,7 @@ const BATCH: usize = 8192;
 ///
 /// # Errors
 /// A file that does not read, or a nested or binary column, which has no form in a CSV.
-pub fn to_csv(mut input: File, format: Format, output: &mut dyn Write, keep: Option<&[bool]>) -> Result<()> {
+pub fn to_csv(mut input: File, format: Format, output: &mut (dyn Write + Send), keep: Option<&[bool]>) -> Result<()> {
     input.rewind().map_err(|e| Error::io("cannot read", e))?;
     match format {
         Format::Parquet => {
@@ -51,7 +51,7 @@ fn damaged(e: &dyn std::fmt::Display) -> Error {
 fn write(
     schema: &SchemaRef,
     rows: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
-    output: &mut dyn Write,
+    output: &mut (dyn Write + Send),
     keep: Option<&[bool]>,
 ) -> Result<()> {
     let refuse = |what: &str, name: &str| Err(Error::unsupported(what).at(|p| p.column = Some(name.to_owned())));

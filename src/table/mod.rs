@@ -30,7 +30,7 @@ pub struct Job<'a> {
     /// Threads that hash.
     pub workers: usize,
     /// Called with the number of input bytes taken since the last call.
-    pub progress: &'a dyn Fn(u64),
+    pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
 /// What became of a table.
@@ -203,7 +203,7 @@ impl Input {
 /// Whatever makes the table uncertain or cannot be read or written; `output` may then have been written in part.
 pub fn mask(
     input: Input,
-    output: &mut dyn Write,
+    output: &mut (dyn Write + Send),
     format: Format,
     packing: Compression,
     job: &Job<'_>,

@@ -32,7 +32,7 @@ pub struct Looking<'a> {
     /// Threads at work.
     pub workers: usize,
     /// Called with the number of input bytes taken since the last call.
-    pub progress: &'a dyn Fn(u64),
+    pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
 /// The columns of a table that was looked at.
@@ -144,7 +144,7 @@ pub fn look<R: Send>(
     looking: &Looking<'_>,
     columns: impl FnOnce(&Columns) -> Result<()>,
     work: impl Fn(&Rows<'_>) -> R + Sync,
-    each: impl FnMut(R, u64, u64) -> Result<()>,
+    each: impl FnMut(R, u64, u64) -> Result<()> + Send,
 ) -> Result<Columns> {
     let max_ratio = looking.options.max_ratio;
     let plain = |input| match input {

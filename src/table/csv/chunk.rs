@@ -1,6 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
 use super::layout::{Layout, fault_error, line_ends, too_long};
+use super::regular::Regular;
 use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag, Texts, Treatment, Unfit};
@@ -48,6 +49,8 @@ pub(super) struct Masker<'a> {
     pub ragged: Ragged,
     /// For each field its place among the columns that change, or [`STAYS`].
     places: Vec<u32>,
+    /// The columns that change, in their order, and the place of each.
+    in_order: (Vec<usize>, Vec<u32>),
     /// For each place whether an empty field changes, too.
     takes_empty: Vec<bool>,
     /// Columns whose values decide how others change, and for each place which of them.
@@ -60,10 +63,12 @@ pub(super) struct Masker<'a> {
     /// Whether fields that stay are of no interest.
     plain: bool,
     /// Buffers of chunks, and of what was made of them.
-    pub spare: Spare<u8>,
+    pub spare: Spare<Vec<u8>>,
+    pub spare_out: Spare<Vec<u8>>,
     /// Those of spans and tags.
-    spans: Spare<Span>,
-    tags: Spare<Tag>,
+    spans: Spare<Vec<Span>>,
+    tags: Spare<Vec<Tag>>,
+    ends: Spare<Vec<u32>>,
 }
 
 /// Part of a chunk that is not copied.
@@ -87,6 +92,12 @@ const BLANK: u32 = u32::MAX - 1;
 const STAYS: u32 = u32::MAX - 2;
 
 impl Span {
+    fn new(field: Field, record: u32, place: u32) -> Self {
+        let Field { start, end, escaped, quoted } = field;
+        let (start, end) = (start as u32, end as u32); // a chunk is far smaller than 4 GiB
+        Self { start, end, record, place, escaped, quoted }
+    }
+
     fn is_cell(&self) -> bool {
         self.place < STAYS
     }
@@ -124,6 +135,7 @@ impl<'a> Masker<'a> {
         for (place, column) in columns.found.iter().enumerate() {
             places[*column] = place as u32;
         }
+        let in_order = places.iter().enumerate().filter(|(_, place)| **place != STAYS).map(|(i, place)| (i, *place)).unzip();
         let mut ids: Vec<usize> = columns.by.iter().flatten().copied().collect();
         ids.sort_unstable();
         ids.dedup();
@@ -141,6 +153,7 @@ impl<'a> Masker<'a> {
             one,
             ragged,
             places,
+            in_order,
             takes_empty,
             ids,
             id_of,
@@ -148,8 +161,10 @@ impl<'a> Masker<'a> {
             prefix,
             plain,
             spare: Spare::default(),
+            spare_out: Spare::default(),
             spans: Spare::default(),
             tags: Spare::default(),
+            ends: Spare::default(),
         })
     }
 
@@ -159,7 +174,8 @@ impl<'a> Masker<'a> {
         let mut buffer = Vec::new();
         let text = encoding.narrow(&chunk.bytes, &mut buffer);
         let mut spans = Spans::new(self);
-        let mut scanned = self.layout.dialect.scan(text, chunk.last, &mut spans);
+        let regular = self.regular(text, chunk.last, &mut spans);
+        let mut scanned = regular.unwrap_or_else(|| self.layout.dialect.scan(text, chunk.last, &mut spans));
         spans.found.truncate(spans.complete);
         let mut error = spans.fault(&scanned);
         if error.is_none() && chunk.last && !chunk.bytes.len().is_multiple_of(unit) {
@@ -167,7 +183,8 @@ impl<'a> Masker<'a> {
         }
         let mut masked = vec![0; self.layout.columns.found.len()];
         spans.found.iter().filter(|s| s.is_cell()).for_each(|s| masked[s.place as usize] += 1);
-        let mut out = self.spare.take();
+        let mut out = self.spare_out.take();
+        out.clear();
         // Valid as a whole means valid in each field, as all borders are ASCII.
         let as_it_is = encoding == TextEncoding::UTF_8 && simdutf8::basic::from_utf8(&chunk.bytes).is_ok();
         let piece = Piece { masker: self, raw: &chunk.bytes, text, as_it_is, consumed: scanned.consumed, spans: &spans };
@@ -181,6 +198,33 @@ impl<'a> Masker<'a> {
         let consumed = scanned.consumed * unit;
         let (records, lines, long, short) = (scanned.records, scanned.lines, spans.long, spans.short);
         Done { chunk, out, consumed, records, lines, masked, long, short, error }
+    }
+}
+
+impl Masker<'_> {
+    /// Finds the spans of a chunk whose records are all alike; of another one nothing.
+    fn regular(&self, text: &[u8], last: bool, spans: &mut Spans<'_>) -> Option<Scanned> {
+        // Where a chunk is no longer than a record may be, none of its records is.
+        if !self.plain || text.len() > self.max_record {
+            return None;
+        }
+        let mut ends = self.ends.take();
+        let regular = Regular::find(self.layout.dialect, text, self.layout.width, &mut ends);
+        // The last record may lack its line end, or never close its quote.
+        let regular = regular.filter(|regular| !last || regular.consumed == text.len());
+        let scanned = regular.map(|regular| {
+            spans.found.reserve(regular.records() * self.in_order.0.len());
+            regular.fields(&self.in_order.0, |record, number, field| {
+                let place = self.in_order.1[number];
+                if field.start < field.end || self.takes_empty[place as usize] {
+                    spans.found.push(Span::new(field, record as u32, place));
+                }
+            });
+            spans.complete = spans.found.len();
+            Scanned { consumed: regular.consumed, records: regular.records() as u64, lines: regular.lines, fault: None }
+        });
+        self.ends.give(ends);
+        scanned
     }
 }
 
@@ -221,7 +265,9 @@ impl Piece<'_> {
                     None => self.values(&cells(), &mut arena)?,
                 };
                 let tags = &mut tags[..values.len()];
-                mask.tags(&values, tags).map_err(|unfit| self.unfit(cells()[unfit.index].0, unfit))?;
+                // Without other spans than cells, values and spans go by the same numbers.
+                let column = |i: usize| if self.masker.plain { run[i].place as usize } else { 0 };
+                mask.tags_of_columns(&values, column, tags).map_err(|unfit| self.unfit(cells()[unfit.index].0, unfit))?;
                 let mut tags = tags.iter();
                 self.weave(run, &mut copied, out, |_, out| {
                     if let Some(tag) = tags.next() {
@@ -415,9 +461,11 @@ struct Spans<'m> {
 
 impl<'m> Spans<'m> {
     fn new(masker: &'m Masker<'m>) -> Self {
+        let mut found = masker.spans.take();
+        found.clear();
         Self {
             masker,
-            found: masker.spans.take(),
+            found,
             ids: vec![Vec::new(); masker.ids.len()],
             complete: 0,
             record: 0,
@@ -456,14 +504,7 @@ impl Visitor for Spans<'_> {
     #[inline(always)]
     fn field(&mut self, field: Field) {
         let masker = self.masker;
-        let span = |place| Span {
-            start: field.start as u32, // a chunk is far smaller than 4 GiB
-            end: field.end as u32,
-            record: self.record,
-            place,
-            escaped: field.escaped,
-            quoted: field.quoted,
-        };
+        let span = |place| Span::new(field, self.record, place);
         let place = masker.places.get(self.column).copied().unwrap_or(STAYS);
         if place != STAYS && (field.start < field.end || masker.takes_empty[place as usize]) {
             self.found.push(span(place));

@@ -12,6 +12,7 @@ mod chunk;
 mod drop;
 mod layout;
 mod read;
+mod regular;
 mod scan;
 mod select;
 
@@ -123,7 +124,7 @@ impl Default for CsvOptions {
 ///
 /// # Errors
 /// Anything that makes the table uncertain (docs/spec.md); `output` may then have been written in part.
-pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
+pub fn mask(input: &mut (dyn Read + Send), output: &mut (dyn Write + Send), job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, job.rules, options)?;
     let masker = Masker::new(&layout, job.rules, options.ragged, options.max_record)?;
@@ -186,7 +187,7 @@ fn cut(bytes: &[u8], layout: &Layout) -> usize {
 /// Puts the masked chunks together.
 struct Commit<'a> {
     masker: &'a Masker<'a>,
-    output: &'a mut dyn Write,
+    output: &'a mut (dyn Write + Send),
     /// The start of a record whose end the chunks so far do not hold.
     left: Vec<u8>,
     records: u64,
@@ -196,7 +197,7 @@ struct Commit<'a> {
 }
 
 impl<'a> Commit<'a> {
-    fn new(masker: &'a Masker<'a>, output: &'a mut dyn Write, max_record: usize) -> Self {
+    fn new(masker: &'a Masker<'a>, output: &'a mut (dyn Write + Send), max_record: usize) -> Self {
         let layout = masker.layout;
         let columns = layout.columns.found.iter().zip(&layout.columns.rules).map(|(i, rule)| ColumnReport {
             name: layout.names[*i].clone(),
@@ -233,7 +234,7 @@ impl<'a> Commit<'a> {
         self.write(&done.out)?;
         self.left = done.chunk.bytes.split_off(done.consumed);
         self.masker.spare.give(done.chunk.bytes);
-        self.masker.spare.give(done.out);
+        self.masker.spare_out.give(done.out);
         if self.left.len() > self.max_record {
             let (record, line) = (self.records + done.records + 1, self.lines + done.lines + 1);
             return Err(too_long(self.max_record).at(|p| (p.record, p.line) = (Some(record), Some(line))));

@@ -30,7 +30,7 @@ pub(in crate::table) fn look<R: Send>(
     looking: &Looking<'_>,
     columns: impl FnOnce(&Columns) -> Result<()>,
     work: impl Fn(&Rows<'_>) -> R + Sync,
-    mut each: impl FnMut(R, u64, u64) -> Result<()>,
+    mut each: impl FnMut(R, u64, u64) -> Result<()> + Send,
 ) -> Result<Columns> {
     let options = looking.options;
     let mut blocks = Blocks::new(input, options.chunk);

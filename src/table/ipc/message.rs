@@ -35,7 +35,7 @@ impl Message {
     ///
     /// # Errors
     /// Those of the output.
-    pub(super) fn write(&self, output: &mut dyn Write) -> Result<usize> {
+    pub(super) fn write(&self, output: &mut (dyn Write + Send)) -> Result<usize> {
         let padded = self.metadata.len().next_multiple_of(ALIGNMENT);
         let mut head = CONTINUATION.to_vec();
         head.extend_from_slice(&(padded as u32).to_le_bytes()); // below MAX_METADATA when read, and about as long when remade

@@ -35,7 +35,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// # Errors
 /// A line that is no JSON object, a wanted key that holds a list or an object, a key that no record has; `output` may then have been
 /// written in part.
-pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>, missing: Missing) -> Result<TableReport> {
+pub fn mask(input: &mut (dyn Read + Send), output: &mut (dyn Write + Send), job: &Job<'_>, missing: Missing) -> Result<TableReport> {
     let tree = Node::new(job.rules)?;
     let entries = Entry::of(job.rules)?;
     let masker = Masker { tree: &tree, rules: job.rules, entries: &entries };
@@ -45,7 +45,7 @@ pub fn mask(input: &mut (dyn Read + Send), output: &mut dyn Write, job: &Job<'_>
         held = blocks.take(MARK.len());
     }
     let mut report = TableReport { columns: entries.iter().map(Entry::report).collect(), ..TableReport::default() };
-    let write = |output: &mut dyn Write, bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
+    let write = |output: &mut (dyn Write + Send), bytes: &[u8]| output.write_all(bytes).map_err(|e| Error::io("cannot write", e));
     // The first lines tell which names are near a wrong one.
     let first = record::paths(blocks.look(BLOCK)?.0);
     let not_met = |name: &str| {

@@ -19,6 +19,15 @@ pub(super) enum Codec {
     Lz4Raw,
 }
 
+/// What a codec needs beside its input, used again for the next page.
+#[derive(Default)]
+pub(super) struct Contexts {
+    unpack: Option<zstd::bulk::Decompressor<'static>>,
+    pack: Option<zstd::bulk::Compressor<'static>>,
+}
+
+/// Bytes of a page that are reserved on its header's word; more only where the input is not much less.
+const TRUSTED: usize = 8 << 20;
 /// The worst ratio that LZ4 and Snappy reach; a size beyond it is forged.
 const BLOCK_RATIO: usize = 256;
 
@@ -45,7 +54,7 @@ impl Codec {
     ///
     /// # Errors
     /// Damage, or another size.
-    pub(super) fn decompress(self, input: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn decompress(self, input: &[u8], size: usize, out: &mut Vec<u8>, contexts: &mut Contexts) -> Result<()> {
         let start = out.len();
         let done = match self {
             Self::Uncompressed => {
@@ -56,7 +65,7 @@ impl Codec {
             Self::Snappy => snappy(input, size, out),
             Self::Gzip => stream(flate2::read::MultiGzDecoder::new(input), size, out),
             Self::Brotli => stream(brotli::Decompressor::new(input, 4096), size, out),
-            Self::Zstd => zstd::stream::read::Decoder::with_buffer(input).ok().and_then(|d| stream(d, size, out)),
+            Self::Zstd => zstd(input, size, out, contexts),
             Self::Lz4Raw => lz4_block(input, size, out),
             Self::Lz4 => hadoop(input, size, out)
                 .or_else(|| {
@@ -74,21 +83,21 @@ impl Codec {
         }
     }
 
-    /// Appends `input` compressed.
+    /// Puts `input`, compressed, in place of what `out` holds.
     ///
     /// # Errors
     /// None that is known; the codec's own.
-    pub(super) fn compress(self, input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn compress(self, input: &[u8], out: &mut Vec<u8>, contexts: &mut Contexts) -> Result<()> {
         const ZSTD_LEVEL: i32 = 1;
         const BROTLI_QUALITY: u32 = 3;
         let failed = |e: std::io::Error| Error::io("cannot compress a page", e);
+        out.clear();
         match self {
             Self::Uncompressed => out.extend_from_slice(input),
             Self::Snappy => {
-                let start = out.len();
-                out.resize(start + snap::raw::max_compress_len(input.len()), 0);
-                let n = snap::raw::Encoder::new().compress(input, &mut out[start..]).map_err(|e| failed(e.into()))?;
-                out.truncate(start + n);
+                out.resize(snap::raw::max_compress_len(input.len()), 0);
+                let n = snap::raw::Encoder::new().compress(input, out).map_err(|e| failed(e.into()))?;
+                out.truncate(n);
             }
             Self::Gzip => {
                 let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::default());
@@ -99,7 +108,14 @@ impl Codec {
                 encoder.write_all(input).map_err(failed)?;
                 encoder.into_inner(); // writes the end of the stream
             }
-            Self::Zstd => zstd::stream::copy_encode(input, out, ZSTD_LEVEL).map_err(failed)?,
+            Self::Zstd => {
+                let pack = match &mut contexts.pack {
+                    Some(pack) => pack,
+                    none => none.insert(zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(failed)?),
+                };
+                out.reserve(zstd::zstd_safe::compress_bound(input.len()));
+                pack.compress_to_buffer(input, out).map_err(failed)?;
+            }
             Self::Lz4Raw => out.extend_from_slice(&lz4_flex::block::compress(input)),
             Self::Lz4 => {
                 let block = lz4_flex::block::compress(input);
@@ -116,6 +132,26 @@ impl Codec {
 /// Up to one byte more than announced, so that too much is seen without being taken.
 fn stream(input: impl Read, size: usize, out: &mut Vec<u8>) -> Option<()> {
     input.take(size as u64 + 1).read_to_end(out).ok().map(drop)
+}
+
+fn zstd(input: &[u8], size: usize, out: &mut Vec<u8>, contexts: &mut Contexts) -> Option<()> {
+    let start = out.len();
+    if size > TRUSTED && size / BLOCK_RATIO > input.len() {
+        return stream(zstd::stream::read::Decoder::with_buffer(input).ok()?, size, out);
+    }
+    let unpack = match &mut contexts.unpack {
+        Some(unpack) => unpack,
+        none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+    };
+    if start == 0 {
+        out.reserve(size);
+        unpack.decompress_to_buffer(input, out).ok()?;
+    } else {
+        out.resize(start + size, 0);
+        let n = unpack.decompress_to_buffer(input, &mut out[start..]).ok()?;
+        out.truncate(start + n);
+    }
+    Some(())
 }
 
 fn snappy(input: &[u8], size: usize, out: &mut Vec<u8>) -> Option<()> {
@@ -164,12 +200,16 @@ mod tests {
     #[test]
     fn compress_and_decompress_are_inverse() {
         let long: Vec<u8> = (0..100_000u32).flat_map(|i| (i / 3).to_le_bytes()).collect();
+        let mut contexts = Contexts::default();
         for codec in ALL {
             for text in [&b""[..], b"a", b"abcabcabcabcabcabcabcabc", &long, &vec![0; 300_000]] {
                 let (mut packed, mut out) = (b"x".to_vec(), b"y".to_vec());
-                codec.compress(text, &mut packed).unwrap();
-                codec.decompress(&packed[1..], text.len(), &mut out).unwrap();
+                codec.compress(text, &mut packed, &mut contexts).unwrap();
+                codec.decompress(&packed, text.len(), &mut out, &mut contexts).unwrap();
                 assert!(out[1..] == *text, "{codec:?}, {} bytes", text.len());
+                out.clear();
+                codec.decompress(&packed, text.len(), &mut out, &mut contexts).unwrap();
+                assert!(out == *text, "{codec:?}, {} bytes, at the start", text.len());
             }
         }
     }
@@ -177,13 +217,18 @@ mod tests {
     #[test]
     fn damage_and_wrong_sizes_are_found() {
         let text: Vec<u8> = (0..2000u16).flat_map(u16::to_le_bytes).collect();
+        let mut contexts = Contexts::default();
         for codec in ALL {
             let mut packed = Vec::new();
-            codec.compress(&text, &mut packed).unwrap();
+            codec.compress(&text, &mut packed, &mut contexts).unwrap();
             for size in [0, text.len() - 1, text.len() + 1, i32::MAX as usize] {
-                assert!(codec.decompress(&packed, size, &mut Vec::new()).is_err(), "{codec:?} as {size}");
+                for capacity in [0, 1 << 20] {
+                    let mut out = Vec::with_capacity(capacity);
+                    assert!(codec.decompress(&packed, size, &mut out, &mut contexts).is_err(), "{codec:?} as {size}");
+                }
             }
-            assert!(codec.decompress(&packed[..packed.len() / 2], text.len(), &mut Vec::new()).is_err(), "{codec:?} cut");
+            let cut = &packed[..packed.len() / 2];
+            assert!(codec.decompress(cut, text.len(), &mut Vec::new(), &mut contexts).is_err(), "{codec:?} cut");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Source: apache/parquet-format, `parquet.thrift`; the numbers of fields are its.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 
 use super::arrow_schema;
 use super::schema::{Leaf, leaves};
@@ -79,15 +79,40 @@ pub(super) struct Footer {
 ///
 /// # Errors
 /// A range that the file does not have.
-pub(super) fn read_at(mut file: &File, offset: u64, length: usize) -> Result<Vec<u8>> {
-    let failed = |e| Error::io("cannot read", e);
-    file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+pub(super) fn read_at(file: &File, offset: u64, length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(length as u64).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() < length {
-        return Err(Error::malformed("damaged Parquet file: it ends early"));
-    }
+    read_into(file, offset, length, &mut bytes)?;
     Ok(bytes)
+}
+
+/// The same, in place of what a buffer holds.
+///
+/// # Errors
+/// A range that the file does not have.
+pub(super) fn read_into(file: &File, offset: u64, length: usize, bytes: &mut Vec<u8>) -> Result<()> {
+    bytes.resize(length, 0);
+    let mut at = 0;
+    while at < length {
+        match read_some(file, &mut bytes[at..], offset + at as u64) {
+            Ok(0) => return Err(Error::malformed("damaged Parquet file: it ends early")),
+            Ok(n) => at += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io("cannot read", e)),
+        }
+    }
+    Ok(())
+}
+
+/// Reads at a place of its own: pages are read by one thread while another copies an index.
+#[cfg(unix)]
+fn read_some(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
+}
+
+/// Reads at a place of its own: pages are read by one thread while another copies an index.
+#[cfg(windows)]
+fn read_some(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
 }
 
 impl Footer {

@@ -41,7 +41,7 @@ use crate::policy::{Assigned, Missing};
 ///
 /// # Errors
 /// Damage in what hmask has to read, an encrypted file, columns that are not there; `output` may then have been written in part.
-pub fn mask(input: &File, output: &mut dyn Write, job: &Job<'_>, missing: Missing) -> Result<TableReport> {
+pub fn mask(input: &File, output: &mut (dyn Write + Send), job: &Job<'_>, missing: Missing) -> Result<TableReport> {
     let mut footer = Footer::read(input)?;
     let candidates: Vec<_> = footer.leaves.iter().map(|l| l.candidate.clone()).collect();
     let assigned = job.rules.resolve(&candidates, missing)?;
@@ -53,8 +53,9 @@ pub fn mask(input: &File, output: &mut dyn Write, job: &Job<'_>, missing: Missin
         plan.kinds.push(kind.map_err(|e| e.at(|p| p.column = Some(crate::policy::quote_path(&leaf.candidate.path))))?);
     }
     let kept_types: Vec<bool> = plan.kinds.iter().map(|kind| kind.kept.is_some()).collect();
-    let mut source = Source::new(input, &footer, &plan, job);
-    let mut sink = Sink::new(input, output, &footer, &assigned, kept_types.clone());
+    let buffers = page::Buffers::default();
+    let mut source = Source::new(input, &footer, &plan, job, &buffers);
+    let mut sink = Sink::new(input, output, &footer, &assigned, kept_types.clone(), &buffers);
     sink.write(MAGIC)?;
     pipeline::ordered(job.workers, || source.next(), Item::work, |done| sink.take(done))?;
     let (groups, columns) = sink.finish()?;
@@ -163,6 +164,7 @@ impl Item<'_> {
                     fill.with(Some(dictionary));
                     page
                 });
+                chunk.buffers.bytes.give(body);
                 match masked {
                     Ok(Some(page)) => Done::Page(place, 0, Ok(Box::new(page))),
                     // Its pages are written without it.
@@ -173,7 +175,9 @@ impl Item<'_> {
             Self::Page { place, number, row, chunk, dictionary, header, body } => {
                 // Pieces are begun in order: the dictionary is in work when one of its pages waits for it.
                 let wait = || dictionary.as_ref().and_then(|d| d.wait().as_ref());
-                Done::Page(place, number, chunk.data(&header, &body, row, wait).map(Box::new))
+                let page = chunk.data(&header, &body, row, wait).map(Box::new);
+                chunk.buffers.bytes.give(body);
+                Done::Page(place, number, page)
             }
             Self::End(place) => Done::End(place),
         }

@@ -2,15 +2,16 @@
 //!
 //! A page whose values are dictionary indices keeps its bytes, since only the dictionary is rewritten. Any other becomes PLAIN.
 
-use super::codec::Codec;
+use super::codec::{Codec, Contexts};
 use super::index::Bounds;
 use super::kept::Kept;
 use super::levels::{bit_packed, hybrid, short, width_of};
 use super::schema::{Meaning, Physical};
 use super::thrift::{Struct, Value};
-use super::values::{canonical_values, encoding, raw_values};
+use super::values::{Ranges, Values, canonical_values, encoding, raw_values};
 use crate::error::{Error, Result};
 use crate::mask::{Form, Tag, Texts, Treatment};
+use crate::table::blocks::Spare;
 
 /// Page types by their number.
 pub(super) mod page_type {
@@ -23,8 +24,33 @@ pub(super) mod page_type {
 /// Bytes that a decompressed page may have: sizes are signed 32-bit numbers.
 const MAX_PAGE: usize = i32::MAX as usize;
 
+/// Values that are hashed together: what they need stays in the cache of a core.
+const RUN: usize = 1 << 12;
+
+/// Memory that goes from page to page.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// Pages as they are read, and as they are written.
+    pub bytes: Spare<Vec<u8>>,
+    desks: Spare<Desk>,
+}
+
+/// What the work on one page needs.
+#[derive(Default)]
+struct Desk {
+    plain: Vec<u8>,
+    made: Vec<u8>,
+    packed: Vec<u8>,
+    ranges: Ranges,
+    tags: Vec<Tag>,
+    contexts: Contexts,
+}
+
 /// What all pages of a masked chunk have in common.
 pub(super) struct Chunk<'a> {
+    pub buffers: &'a Buffers,
+    /// The number of its leaf.
+    pub column: usize,
     pub treatment: &'a Treatment,
     /// How the leaf's type is kept, if it is.
     pub kept: Option<Kept>,
@@ -89,7 +115,10 @@ pub(super) struct Parts<'b> {
 /// What takes the place of values, encoded PLAIN.
 #[derive(Default)]
 pub(super) struct Tokens {
+    /// The texts, behind what stands before them in a page.
     pub plain: Vec<u8>,
+    /// Bytes before the texts.
+    start: usize,
     pub masked: u64,
     pub bounds: Option<Bounds>,
     pub hashes: Vec<u64>,
@@ -106,20 +135,26 @@ impl Chunk<'_> {
             return Ok((Dictionary { tokens: self.entries(header, body)?, ..Dictionary::default() }, None));
         }
         let (inner, encoding, count) = dictionary_header(header)?;
-        let plain = self.open(header, body, 0)?;
-        let tokens = self.tokens(&plain, encoding, count)?;
+        let mut desk = self.buffers.desks.take();
+        self.open(header, body, 0, &mut desk)?;
+        let plain = std::mem::take(&mut desk.plain);
+        let mut tokens = Tokens::behind(&[], &mut desk);
+        self.tokens(&plain, encoding, count, &mut desk, &mut tokens)?;
+        desk.plain = plain;
         let mut header = header.clone();
         header.keep(&[1, 2, 3, 4, 7]);
         if let Some(Value::Struct(inner)) = header.get_mut(7) {
             inner.keep(&[1, 2]); // tokens are not sorted as the values were
         }
-        let mut masked = self.close(header, &[], &tokens.plain, body.len())?;
+        let mut masked = self.close(header, &tokens, &mut desk)?;
         (masked.kind, masked.encoding) = (page_type::DICTIONARY, inner.int(2).unwrap_or(encoding::PLAIN));
         masked.hashes = tokens.hashes;
         let dictionary = match self.width() {
             Some(width) => Dictionary::new(tokens.plain.chunks_exact(width)),
             None => Dictionary::new(plain_slices(&tokens.plain)),
         };
+        desk.made = tokens.plain;
+        self.buffers.desks.give(desk);
         if dictionary.unfolds {
             return Ok((dictionary, None));
         }
@@ -136,11 +171,11 @@ impl Chunk<'_> {
     }
 
     /// Whether texts have to be decoded to be treated: not where the type is kept.
-    pub(super) fn values<'b>(&self, bytes: &'b [u8], encoding: i64, count: usize) -> Result<super::values::Values<'b>> {
+    pub(super) fn values<'b>(&self, bytes: &'b [u8], encoding: i64, count: usize, ranges: Ranges) -> Result<Values<'b>> {
         if self.kept.is_some() {
-            raw_values(bytes, encoding, self.physical, count)
+            raw_values(bytes, encoding, self.physical, count, ranges)
         } else {
-            canonical_values(bytes, encoding, self.physical, self.meaning, count)
+            canonical_values(bytes, encoding, self.physical, self.meaning, count, ranges)
         }
     }
 
@@ -156,8 +191,11 @@ impl Chunk<'_> {
         dictionary: impl FnOnce() -> Option<&'d Dictionary>,
     ) -> Result<Masked> {
         let (v2, field, raw_levels) = data_header(header)?;
-        let plain = self.open(header, body, raw_levels)?;
+        let mut desk = self.buffers.desks.take();
+        self.open(header, body, raw_levels, &mut desk)?;
+        let plain = std::mem::take(&mut desk.plain);
         let parts = self.parts(header, &plain)?;
+        let mut tokens = Tokens::behind(parts.levels, &mut desk);
         let mut new_header = header.clone();
         new_header.keep(&[1, 2, 3, 4, field]);
         let inner = new_header.get_mut(field).and_then(Value::as_struct_mut).ok_or_else(short)?;
@@ -165,32 +203,37 @@ impl Chunk<'_> {
         inner.keep(if v2 { &[1, 2, 3, 4, 5, 6, 7] } else { &[1, 2, 3, 4] });
         let mut dictionary = Some(dictionary);
         let mut dictionary = || dictionary.take().and_then(|d| d());
-        let tokens = match &self.days {
+        match &self.days {
             Some(days) => {
                 let entries = || dictionary().map(|d| &d.tokens[..]);
-                Some(self.moved(header, &parts, &plain, (row, days), entries)?)
+                self.moved(header, &parts, &plain, (row, days), entries, &mut tokens)?;
             }
             None if is_indices(parts.encoding) => match dictionary() {
-                Some(entries) if entries.unfolds => Some(self.unfolded(&parts, entries)?),
+                Some(entries) if entries.unfolds => self.unfolded(&parts, entries, &mut tokens)?,
                 entries => {
                     let (masked, bounds) = indices(&parts, entries)?;
-                    let kept = Masked { hashed: masked, bounds, encoding: parts.encoding, ..keep(&new_header, body) };
-                    return Ok(self.counted(kept, v2, &parts));
+                    let kept = Masked { hashed: masked, bounds, encoding: parts.encoding, ..self.keep(&new_header, &[], body) };
+                    let counted = self.counted(kept, v2, &parts);
+                    (desk.plain, desk.made) = (plain, tokens.plain);
+                    self.buffers.desks.give(desk);
+                    return Ok(counted);
                 }
             },
             // Nothing to replace, but the encoding may be one that no text has.
-            None if parts.present == 0 => Some(Tokens::default()),
-            None => Some(self.tokens(parts.values, parts.encoding, parts.present)?),
-        };
-        let tokens = tokens.unwrap_or_default();
+            None if parts.present == 0 => {}
+            None => self.tokens(parts.values, parts.encoding, parts.present, &mut desk, &mut tokens)?,
+        }
         inner.set(if v2 { 4 } else { 2 }, Value::i32(encoding::PLAIN as i32));
         if v2 {
             inner.set(7, Value::Bool(self.codec != Codec::Uncompressed));
         }
-        let closed = self.close(new_header, parts.levels, &tokens.plain, raw_levels)?;
+        let closed = self.close(new_header, &tokens, &mut desk)?;
         let Tokens { masked, bounds, hashes, .. } = tokens;
         let made = Masked { hashed: masked, bounds, hashes, encoding: encoding::PLAIN, ..closed };
-        Ok(self.counted(made, v2, &parts))
+        let counted = self.counted(made, v2, &parts);
+        (desk.plain, desk.made) = (plain, tokens.plain);
+        self.buffers.desks.give(desk);
+        Ok(counted)
     }
 
     /// A page with what its parts say of it.
@@ -205,60 +248,68 @@ impl Chunk<'_> {
     }
 
     /// The values of a page of indices, each in full.
-    fn unfolded(&self, parts: &Parts<'_>, dictionary: &Dictionary) -> Result<Tokens> {
+    fn unfolded(&self, parts: &Parts<'_>, dictionary: &Dictionary, tokens: &mut Tokens) -> Result<()> {
         let values = self.present(parts, || Some(&dictionary.tokens[..]))?;
-        let masked = values.iter().filter(|v| !v.is_empty()).count() as u64;
-        let mut tokens = Tokens { masked, ..Tokens::default() };
+        tokens.masked = values.iter().filter(|v| !v.is_empty()).count() as u64;
         if self.kept.is_some() {
-            tokens.plain = values.concat();
+            values.iter().for_each(|v| tokens.plain.extend_from_slice(v));
         } else {
-            self.lay_out(values.iter().map(Vec::as_slice), &mut tokens);
+            self.lay_out(values.iter().map(Vec::as_slice), tokens);
         }
-        Ok(tokens)
+        Ok(())
     }
 
     /// The page decompressed, levels of version 2 included, after a look at its checksum.
-    pub(super) fn open(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
+    pub(super) fn opened(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
+        let mut desk = self.buffers.desks.take();
+        self.open(header, body, raw_levels, &mut desk)?;
+        Ok(desk.plain)
+    }
+
+    fn open(&self, header: &Struct, body: &[u8], raw_levels: usize, desk: &mut Desk) -> Result<()> {
         if header.int(4).is_some_and(|crc| crc as u32 != crc32fast::hash(body)) {
             return Err(Error::malformed("damaged page: its checksum does not match"));
         }
         let size = header.int(2).and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_PAGE).ok_or_else(short)?;
         let (levels, values) = body.split_at_checked(raw_levels).ok_or_else(short)?;
-        let mut plain = levels.to_vec();
+        desk.plain.clear();
+        desk.plain.extend_from_slice(levels);
         let codec = match header.structure(8).and_then(|h| h.bool(7)) {
             Some(false) => Codec::Uncompressed,
             _ => self.codec,
         };
-        codec.decompress(values, size.checked_sub(raw_levels).ok_or_else(short)?, &mut plain)?;
-        Ok(plain)
+        codec.decompress(values, size.checked_sub(raw_levels).ok_or_else(short)?, &mut desk.plain, &mut desk.contexts)
     }
 
-    /// The page with its levels and new values; of version 2 the levels are left as they are, `raw_levels` bytes of them.
-    fn close(&self, mut header: Struct, levels: &[u8], values: &[u8], raw_levels: usize) -> Result<Masked> {
+    /// The page with its new values; of version 2 the levels before them are left as they are.
+    fn close(&self, mut header: Struct, tokens: &Tokens, desk: &mut Desk) -> Result<Masked> {
         let v2 = header.int(1) == Some(page_type::DATA_V2);
-        let mut body = Vec::new();
-        let size = levels.len() + values.len();
-        if v2 {
-            debug_assert_eq!(levels.len(), raw_levels);
-            body.extend_from_slice(levels);
-            self.codec.compress(values, &mut body)?;
-        } else if levels.is_empty() {
-            self.codec.compress(values, &mut body)?;
-        } else {
-            self.codec.compress(&[levels, values].concat(), &mut body)?;
-        }
-        let sizes = (i32::try_from(size), i32::try_from(body.len()));
+        let (levels, values) = tokens.plain.split_at(if v2 { tokens.start } else { 0 });
+        self.codec.compress(values, &mut desk.packed, &mut desk.contexts)?;
+        let sizes = (i32::try_from(tokens.plain.len()), i32::try_from(levels.len() + desk.packed.len()));
         let (Ok(uncompressed), Ok(compressed)) = sizes else {
             return Err(Error::unsupported("a page of masked values would be larger than 2 GiB"));
         };
         header.set(2, Value::i32(uncompressed));
         header.set(3, Value::i32(compressed));
         if header.get(4).is_some() {
-            header.set(4, Value::i32(crc32fast::hash(&body) as i32));
+            let mut sum = crc32fast::Hasher::new();
+            sum.update(levels);
+            sum.update(&desk.packed);
+            header.set(4, Value::i32(sum.finalize() as i32));
         }
-        let mut masked = keep(&header, &body);
-        masked.uncompressed = masked.bytes.len() - body.len() + size;
-        Ok(masked)
+        Ok(self.keep(&header, levels, &desk.packed))
+    }
+
+    /// A page whose body, levels and values, stays as it is.
+    fn keep(&self, header: &Struct, levels: &[u8], values: &[u8]) -> Masked {
+        let mut bytes = self.buffers.bytes.take();
+        bytes.clear();
+        header.write(&mut bytes);
+        let uncompressed = bytes.len() + header.int(2).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        bytes.extend_from_slice(levels);
+        bytes.extend_from_slice(values);
+        Masked { bytes, uncompressed, ..Masked::default() }
     }
 
     /// Where the parts of a decompressed data page lie.
@@ -309,64 +360,52 @@ impl Chunk<'_> {
         Ok(Parts { levels, values, count, rows, begins_row, present: present as usize, encoding })
     }
 
-    fn tokens(&self, bytes: &[u8], encoding: i64, count: usize) -> Result<Tokens> {
-        let values = self.values(bytes, encoding, count)?;
-        let values = values.slices();
+    fn tokens(&self, bytes: &[u8], encoding: i64, count: usize, desk: &mut Desk, tokens: &mut Tokens) -> Result<()> {
+        let values = self.values(bytes, encoding, count, std::mem::take(&mut desk.ranges))?;
         let unfit = |why: &str| Error::malformed(why);
-        let mut tokens = Tokens::default();
+        let keeps = |v: &[u8]| v.is_empty() && !self.treatment.takes_empty();
         if let Some(kept) = self.kept {
-            for value in &values {
+            for value in values.slices() {
                 let done = kept.apply(value, 0, self.physical, self.meaning, &mut tokens.plain);
                 done.ok_or_else(|| unfit("a value has no place in its type after the treatment"))?;
             }
             tokens.masked = count as u64;
-            return Ok(tokens);
-        }
-        let keeps = |v: &[u8]| v.is_empty() && !self.treatment.takes_empty();
-        let changing: Vec<&[u8]> = values.iter().copied().filter(|v| !keeps(v)).collect();
-        tokens.masked = changing.len() as u64;
-        if let Treatment::Pseudonym(mask) = self.treatment {
-            let mut tags = vec![Tag::default(); changing.len()];
-            mask.tags(&changing, &mut tags).map_err(|e| unfit(e.why))?;
-            self.lay_out_tags(&values, &tags, mask.form(), &mut tokens);
+        } else if let Treatment::Pseudonym(mask) = self.treatment {
+            tokens.plain.reserve(count * (4 + mask.form().token_len()));
+            let (mut changing, mut extremes, mut empty) = (Vec::with_capacity(RUN), None, false);
+            for run in values.runs(RUN) {
+                changing.clear();
+                changing.extend(run.clone().filter(|v| !keeps(v)));
+                desk.tags.resize(desk.tags.len().max(changing.len()), Tag::default());
+                let tags = &mut desk.tags[..changing.len()];
+                mask.tags_of_columns(&changing, |_| self.column, tags).map_err(|e| unfit(e.why))?;
+                tokens.masked += tags.len() as u64;
+                tags.iter().for_each(|tag| widen(&mut extremes, tag));
+                let mut next = tags.iter();
+                for value in run {
+                    if let Some(tag) = if keeps(value) { None } else { next.next() } {
+                        tokens.plain.extend_from_slice(&(mask.form().token_len() as u32).to_le_bytes());
+                        mask.form().write(tag, &mut tokens.plain);
+                    } else {
+                        empty = true;
+                        tokens.plain.extend_from_slice(&[0; 4]);
+                    }
+                }
+            }
+            tokens.bounds = bounds(extremes, empty, mask.form());
+            self.told(tokens);
         } else {
+            let values = values.slices();
+            let changing: Vec<&[u8]> = values.iter().copied().filter(|v| !keeps(v)).collect();
+            tokens.masked = changing.len() as u64;
             let mut texts = Texts::default();
             self.treatment.apply(&changing, &[], &mut texts).map_err(|e| unfit(e.why))?;
             let mut texts = texts.iter();
             let all = values.iter().map(|v| if keeps(v) { &[][..] } else { texts.next().unwrap_or_default() });
-            self.lay_out(all, &mut tokens);
+            self.lay_out(all, tokens);
         }
-        Ok(tokens)
-    }
-
-    /// Tokens of the values that have one, and empty texts for the others.
-    fn lay_out_tags(&self, values: &[&[u8]], tags: &[Tag], form: &Form, tokens: &mut Tokens) {
-        let plain = &mut tokens.plain;
-        plain.reserve(values.len() * 4 + tags.len() * form.token_len());
-        let mut next = tags.iter();
-        for value in values {
-            let keeps = value.is_empty() && !form.hashes_empty();
-            match next.as_slice().first() {
-                Some(tag) if !keeps => {
-                    plain.extend_from_slice(&(form.token_len() as u32).to_le_bytes());
-                    form.write(tag, plain);
-                    next.next();
-                }
-                _ => plain.extend_from_slice(&[0; 4]),
-            }
-        }
-        let text = |tag: &Tag| {
-            let mut out = Vec::new();
-            form.write(tag, &mut out);
-            out
-        };
-        // Tokens of one form sort as their tags do; the empty text comes before all.
-        let least = if tags.len() < values.len() { Some(Vec::new()) } else { tags.iter().min().map(text) };
-        let greatest = tags.iter().max().map(text).or_else(|| least.clone());
-        tokens.bounds = least.zip(greatest);
-        if self.bloom {
-            tokens.hashes = plain_slices(&tokens.plain).map(super::index::bloom_hash).collect();
-        }
+        desk.ranges = values.into_ranges();
+        Ok(())
     }
 
     /// Texts encoded PLAIN, with what indexes say of them.
@@ -375,19 +414,69 @@ impl Chunk<'_> {
             tokens.plain.extend_from_slice(&(text.len() as u32).to_le_bytes()); // no longer than the value was, or a constant
             tokens.plain.extend_from_slice(text);
         }
-        let all = || plain_slices(&tokens.plain);
+        let all = || plain_slices(&tokens.plain[tokens.start..]);
         tokens.bounds = all().min().map(<[u8]>::to_vec).zip(all().max().map(<[u8]>::to_vec));
+        self.told(tokens);
+    }
+
+    /// With what the bloom filter will say of them, where there is one.
+    fn told(&self, tokens: &mut Tokens) {
         if self.bloom {
-            tokens.hashes = all().map(super::index::bloom_hash).collect();
+            tokens.hashes = plain_slices(&tokens.plain[tokens.start..]).map(super::index::bloom_hash).collect();
         }
+    }
+}
+
+impl Tokens {
+    /// None yet, behind these levels.
+    fn behind(levels: &[u8], desk: &mut Desk) -> Self {
+        let mut plain = std::mem::take(&mut desk.made);
+        plain.clear();
+        plain.extend_from_slice(levels);
+        Self { plain, start: levels.len(), ..Self::default() }
+    }
+}
+
+/// Takes a tag into the least and greatest of all.
+#[inline]
+fn widen(extremes: &mut Option<(Tag, Tag)>, tag: &Tag) {
+    // The first bytes decide, all but always.
+    let first = |tag: &Tag| u64::from_be_bytes(*tag.first_chunk().unwrap_or(&[0; 8]));
+    let Some((least, greatest)) = extremes else {
+        *extremes = Some((*tag, *tag));
+        return;
+    };
+    if first(tag) <= first(least) && tag < least {
+        *least = *tag;
+    }
+    if first(tag) >= first(greatest) && tag > greatest {
+        *greatest = *tag;
+    }
+}
+
+/// The bounds of tokens, which sort as their tags do; the empty text comes before all.
+fn bounds(extremes: Option<(Tag, Tag)>, empty: bool, form: &Form) -> Option<Bounds> {
+    let text = |tag: &Tag| {
+        let mut out = Vec::new();
+        form.write(tag, &mut out);
+        out
+    };
+    let ends = extremes.map(|(least, greatest)| (text(&least), text(&greatest)));
+    match ends {
+        Some((_, greatest)) if empty => Some((Vec::new(), greatest)),
+        None if empty => Some((Vec::new(), Vec::new())),
+        ends => ends,
     }
 }
 
 impl Dictionary {
     fn new<'t>(tokens: impl Iterator<Item = &'t [u8]>) -> Self {
         let tokens: Vec<Vec<u8>> = tokens.map(<[u8]>::to_vec).collect();
-        let mut order: Vec<u32> = (0..tokens.len() as u32).collect();
-        order.sort_by(|a, b| tokens[*a as usize].cmp(&tokens[*b as usize]));
+        // Their first bytes decide, all but always.
+        let first = |token: &[u8]| token.iter().chain(&[0; 8]).take(8).fold(0, |word: u64, byte| word << 8 | u64::from(*byte));
+        let mut order: Vec<(u64, u32)> = tokens.iter().zip(0..).map(|(token, entry)| (first(token), entry)).collect();
+        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| tokens[a.1 as usize].cmp(&tokens[b.1 as usize])));
+        let order: Vec<u32> = order.into_iter().map(|(_, entry)| entry).collect();
         let mut rank = vec![0; tokens.len()];
         order.iter().enumerate().for_each(|(place, entry)| rank[*entry as usize] = place as u32);
         let unfolds = order.windows(2).any(|pair| tokens[pair[0] as usize] == tokens[pair[1] as usize]);
@@ -407,12 +496,14 @@ fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, O
     let dictionary = dictionary.ok_or_else(|| Error::malformed("damaged page: indices without a dictionary"))?;
     let (width, runs) = parts.values.split_first().ok_or_else(short)?;
     let (mut masked, mut least, mut greatest) = (0, u32::MAX, 0);
+    // No two entries are equal, so only the first in order can be the empty text.
+    let first_token = u32::from(dictionary.order.first().is_some_and(|entry| dictionary.tokens[*entry as usize].is_empty()));
     let mut each = |index: u32, times: usize| {
         let rank = *dictionary
             .rank
             .get(index as usize)
             .ok_or_else(|| Error::malformed("damaged page: an index beyond the dictionary"))?;
-        if !dictionary.tokens[index as usize].is_empty() {
+        if rank >= first_token {
             masked += times as u64;
         }
         (least, greatest) = (least.min(rank), greatest.max(rank));
@@ -424,15 +515,6 @@ fn indices(parts: &Parts<'_>, dictionary: Option<&Dictionary>) -> Result<(u64, O
         hybrid(runs, (*width).into(), parts.present, each)?;
     }
     Ok((masked, Some((dictionary.token_at(least), dictionary.token_at(greatest)))))
-}
-
-/// A page whose body stays as it is.
-fn keep(header: &Struct, body: &[u8]) -> Masked {
-    let mut bytes = Vec::with_capacity(body.len() + 64);
-    header.write(&mut bytes);
-    let uncompressed = bytes.len() + header.int(2).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    bytes.extend_from_slice(body);
-    Masked { bytes, uncompressed, ..Masked::default() }
 }
 
 pub(super) fn is_indices(encoding: i64) -> bool {

@@ -3,7 +3,7 @@
 use super::levels::{bit_packed, hybrid, short, width_of};
 use super::page::{Chunk, Parts, Tokens, data_header, dictionary_header, is_indices};
 use super::thrift::Struct;
-use super::values::{MAX_CLAIMED, encoding};
+use super::values::{MAX_CLAIMED, Ranges, encoding};
 use crate::error::{Error, Result};
 use crate::mask::Treatment;
 
@@ -14,8 +14,8 @@ impl Chunk<'_> {
     /// Damage of any kind.
     pub(super) fn entries(&self, header: &Struct, body: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (_, encoding, count) = dictionary_header(header)?;
-        let plain = self.open(header, body, 0)?;
-        Ok(self.values(&plain, encoding, count)?.slices().into_iter().map(<[u8]>::to_vec).collect())
+        let plain = self.opened(header, body, 0)?;
+        Ok(self.values(&plain, encoding, count, Ranges::new())?.slices().into_iter().map(<[u8]>::to_vec).collect())
     }
 
     /// The values of a data page by row, none where they are null. The leaf lies in no list.
@@ -29,7 +29,7 @@ impl Chunk<'_> {
         dictionary: impl FnOnce() -> Option<&'d [Vec<u8>]>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let (_, _, raw_levels) = data_header(header)?;
-        let plain = self.open(header, body, raw_levels)?;
+        let plain = self.opened(header, body, raw_levels)?;
         let parts = self.parts(header, &plain)?;
         let values = self.present(&parts, dictionary)?;
         let mut values = values.into_iter();
@@ -37,7 +37,7 @@ impl Chunk<'_> {
         Ok(presence.into_iter().map(|there| if there { values.next() } else { None }).collect())
     }
 
-    /// A page's dates, each moved by the days of its row; the page begins with this one of the row group.
+    /// Adds a page's dates, each moved by the days of its row; the page begins with this one of the row group.
     ///
     /// # Errors
     /// Damage, or a value that is no date or cannot be moved so far.
@@ -48,13 +48,13 @@ impl Chunk<'_> {
         plain: &[u8],
         (row, days): (u64, &[i32]),
         dictionary: impl FnOnce() -> Option<&'d [Vec<u8>]>,
-    ) -> Result<Tokens> {
+        tokens: &mut Tokens,
+    ) -> Result<()> {
         let presence = self.presence(header, plain, parts)?;
         let end = row.checked_add(parts.count).filter(|end| *end <= days.len() as u64).ok_or_else(short)?;
         let days = &days[row as usize..end as usize];
         let values = self.present(parts, dictionary)?;
         let days = presence.iter().zip(days).filter(|(there, _)| **there).map(|(_, days)| *days);
-        let mut tokens = Tokens::default();
         let mut texts = Vec::new();
         for (value, days) in values.iter().zip(days) {
             let done = match (self.kept, self.treatment) {
@@ -75,9 +75,9 @@ impl Chunk<'_> {
             tokens.masked += 1;
         }
         if self.kept.is_none() {
-            self.lay_out(texts.iter().map(Vec::as_slice), &mut tokens);
+            self.lay_out(texts.iter().map(Vec::as_slice), tokens);
         }
-        Ok(tokens)
+        Ok(())
     }
 
     /// The values that are there, looked up where they are indices.
@@ -90,7 +90,7 @@ impl Chunk<'_> {
             return Ok(Vec::new());
         }
         if !is_indices(parts.encoding) {
-            let values = self.values(parts.values, parts.encoding, parts.present)?;
+            let values = self.values(parts.values, parts.encoding, parts.present, Ranges::new())?;
             return Ok(values.slices().into_iter().map(<[u8]>::to_vec).collect());
         }
         let dictionary = dictionary().ok_or_else(|| Error::malformed("damaged page: indices without a dictionary"))?;

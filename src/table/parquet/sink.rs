@@ -6,6 +6,7 @@ use std::io::Write;
 use super::building::Building;
 use super::footer::{Footer, chunk as chunk_field, chunk_start, column, cut_sorting, group as group_field, metadata, read_at};
 use super::index::{self, Bloom};
+use super::page::Buffers;
 use super::thrift::{Struct, Value};
 use super::{Done, Place};
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ struct Indexes {
 /// The output, and what its footer will say.
 pub(super) struct Sink<'a> {
     input: &'a File,
-    output: &'a mut dyn Write,
+    output: &'a mut (dyn Write + Send),
     footer: &'a Footer,
     assigned: &'a Assigned,
     /// For each leaf that changes whether its type stays.
@@ -34,16 +35,18 @@ pub(super) struct Sink<'a> {
     now: Building,
     /// Page indexes, written behind all row groups.
     indexes: Vec<Indexes>,
+    buffers: &'a Buffers,
     columns: Vec<ColumnReport>,
 }
 
 impl<'a> Sink<'a> {
     pub(super) fn new(
         input: &'a File,
-        output: &'a mut dyn Write,
+        output: &'a mut (dyn Write + Send),
         footer: &'a Footer,
         assigned: &'a Assigned,
         kept_types: Vec<bool>,
+        buffers: &'a Buffers,
     ) -> Self {
         let name = |i: &usize| crate::policy::quote_path(&footer.leaves[*i].candidate.path);
         // Columns of which a leaf stays are counted, each once.
@@ -63,7 +66,7 @@ impl<'a> Sink<'a> {
         let last = (0..footer.leaves.len()).rev().find(|i| !assigned.dropped.contains(i)).unwrap_or(0);
         let groups = footer.groups().cloned().collect();
         let (now, indexes) = (Building::default(), Vec::new());
-        Self { input, output, footer, assigned, kept_types, last, offset: 0, groups, now, indexes, columns }
+        Self { input, output, footer, assigned, kept_types, last, offset: 0, groups, now, indexes, buffers, columns }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -76,7 +79,9 @@ impl<'a> Sink<'a> {
         match done {
             Done::Raw(bytes) => {
                 self.now.start.get_or_insert(self.offset);
-                self.write(&bytes)
+                self.write(&bytes)?;
+                self.buffers.bytes.give(bytes);
+                Ok(())
             }
             Done::Page(place, number, page) => {
                 let page = page.and_then(|mut page| {
@@ -88,7 +93,9 @@ impl<'a> Sink<'a> {
                     let column = crate::policy::quote_path(&self.footer.leaves[place.column].candidate.path);
                     e.at(|p| (p.row_group, p.column, p.page) = (Some(place.group), Some(column), Some(number)))
                 })?;
-                self.write(&bytes)
+                self.write(&bytes)?;
+                self.buffers.bytes.give(bytes);
+                Ok(())
             }
             Done::End(place) => {
                 let building = std::mem::take(&mut self.now);

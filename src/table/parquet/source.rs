@@ -5,8 +5,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use super::codec::Codec;
-use super::footer::{Footer, column, metadata, read_at};
-use super::page::{Chunk, page_type};
+use super::footer::{Footer, column, metadata, read_at, read_into};
+use super::page::{Buffers, Chunk, page_type};
 use super::thrift::{self, Struct, Value};
 use super::{Item, Place, Plan};
 use crate::error::{Error, Result};
@@ -32,6 +32,7 @@ pub(super) struct Source<'a> {
     footer: &'a Footer,
     plan: &'a Plan<'a>,
     job: &'a Job<'a>,
+    buffers: &'a Buffers,
     chunks: VecDeque<Place>,
     now: Option<Reading<'a>>,
 }
@@ -49,11 +50,11 @@ struct Reading<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(input: &'a File, footer: &'a Footer, plan: &'a Plan<'a>, job: &'a Job<'a>) -> Self {
+    pub(super) fn new(input: &'a File, footer: &'a Footer, plan: &'a Plan<'a>, job: &'a Job<'a>, buffers: &'a Buffers) -> Self {
         let stays = |place: &Place| !plan.assigned.dropped.contains(&place.column);
         let places = |group| (0..footer.leaves.len()).map(move |column| Place { group, column }).filter(stays);
         let chunks = (0..plan.groups.len()).flat_map(places).collect();
-        Self { input, footer, plan, job, chunks, now: None }
+        Self { input, footer, plan, job, buffers, chunks, now: None }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<Item<'a>>> {
@@ -136,6 +137,8 @@ impl<'a> Source<'a> {
             return Err(Error::malformed("damaged footer: the chunk's path is not that of the schema"));
         }
         Ok(Chunk {
+            buffers: self.buffers,
+            column: place.column,
             treatment: kind.treatment,
             kept: kind.kept,
             days: None,
@@ -151,14 +154,16 @@ impl<'a> Source<'a> {
     fn piece(&self, reading: &mut Reading<'a>) -> Result<Item<'a>> {
         let Some((chunk, dictionary)) = &mut reading.masked else {
             let length = COPY.min(reading.end - reading.at);
-            let bytes = read_at(self.input, reading.at, length as usize)?;
+            let mut bytes = self.buffers.bytes.take();
+            read_into(self.input, reading.at, length as usize, &mut bytes)?;
             reading.at += length;
             (self.job.progress)(length);
             return Ok(Item::Raw(bytes));
         };
         let (header, header_len) = self.header(reading.at, reading.end)?;
         let length = page_length(&header, reading.end - reading.at - header_len)?;
-        let body = read_at(self.input, reading.at + header_len, length as usize)?;
+        let mut body = self.buffers.bytes.take();
+        read_into(self.input, reading.at + header_len, length as usize, &mut body)?;
         reading.at += header_len + length;
         (self.job.progress)(header_len + length);
         let number = reading.page;

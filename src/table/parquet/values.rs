@@ -38,14 +38,39 @@ const MAX_DECIMAL: usize = 4097;
 /// Bytes that the values of one page may take once decoded: delta-encoded prefixes could claim any number.
 const MAX_DECODED: usize = 1 << 29;
 
+/// Where values lie, used again for the next page.
+pub(super) type Ranges = Vec<Range<usize>>;
+
 impl Values<'_> {
     /// The values in order.
     pub(super) fn slices(&self) -> Vec<&[u8]> {
-        self.spans.iter().map(|s| &self.bytes[s.clone()]).collect()
+        self.iter().collect()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.spans.iter().map(|s| &self.bytes[s.clone()])
+    }
+
+    /// The values, at most `many` at a time.
+    pub(super) fn runs(&self, many: usize) -> impl Iterator<Item = impl Iterator<Item = &[u8]> + Clone> {
+        self.spans.chunks(many).map(|run| run.iter().map(|s| &self.bytes[s.clone()]))
+    }
+
+    pub(super) fn into_ranges(self) -> Ranges {
+        self.spans
+    }
+
+    /// Whether each value is UTF-8.
+    fn are_text(&self) -> bool {
+        match simdutf8::basic::from_utf8(&self.bytes) {
+            // The whole is: then each is that begins and ends between two characters.
+            Ok(text) => self.spans.iter().all(|s| text.is_char_boundary(s.start) && text.is_char_boundary(s.end)),
+            Err(_) => self.iter().all(|v| simdutf8::basic::from_utf8(v).is_ok()),
+        }
     }
 }
 
-/// Decodes `count` values and brings them into canonical form.
+/// Decodes `count` values and brings them into canonical form. `ranges`, whatever it holds, is used again.
 ///
 /// # Errors
 /// Fewer values than `count`, an encoding that does not fit, a text that is not UTF-8, a time that is none.
@@ -55,12 +80,13 @@ pub(super) fn canonical_values(
     physical: Physical,
     meaning: Meaning,
     count: usize,
+    ranges: Ranges,
 ) -> Result<Values<'_>> {
-    let raw = raw_values(bytes, encoding, physical, count)?;
+    let raw = raw_values(bytes, encoding, physical, count, ranges)?;
     match meaning {
         Meaning::Binary => Ok(raw),
         Meaning::Text => {
-            if raw.slices().iter().any(|v| simdutf8::basic::from_utf8(v).is_err()) {
+            if !raw.are_text() {
                 return Err(Error::malformed("a text is not valid UTF-8"));
             }
             Ok(raw)
@@ -73,16 +99,16 @@ pub(super) fn canonical_values(
     }
 }
 
-/// Decodes `count` values as their physical type has them.
+/// Decodes `count` values as their physical type has them. `ranges`, whatever it holds, is used again.
 ///
 /// # Errors
 /// Fewer values than `count`, or an encoding that does not fit.
-pub(super) fn raw_values(bytes: &[u8], encoding: i64, physical: Physical, count: usize) -> Result<Values<'_>> {
+pub(super) fn raw_values(bytes: &[u8], encoding: i64, physical: Physical, count: usize, ranges: Ranges) -> Result<Values<'_>> {
     Ok(match physical {
-        Physical::ByteArray => byte_arrays(bytes, encoding, count)?,
+        Physical::ByteArray => byte_arrays(bytes, encoding, count, ranges)?,
         Physical::Boolean => booleans(bytes, encoding, count)?,
         Physical::Fixed(n) if encoding == encoding::DELTA_BYTE_ARRAY => {
-            let values = byte_arrays(bytes, encoding, count)?;
+            let values = byte_arrays(bytes, encoding, count, ranges)?;
             if values.spans.iter().any(|s| s.len() != n) {
                 return Err(Error::malformed("damaged page: a value of another length than the schema says"));
             }
@@ -98,7 +124,7 @@ pub(super) fn raw_values(bytes: &[u8], encoding: i64, physical: Physical, count:
 fn map(raw: &Values<'_>, canonical: impl Fn(&[u8], &mut Vec<u8>) -> Result<()>) -> Result<Values<'static>> {
     let mut out = Vec::new();
     let mut spans = Vec::with_capacity(raw.spans.len());
-    for value in raw.slices() {
+    for value in raw.iter() {
         let start = out.len();
         canonical(value, &mut out)?;
         spans.push(start..out.len());
@@ -184,10 +210,11 @@ fn booleans(bytes: &[u8], encoding: i64, count: usize) -> Result<Values<'static>
     Ok(Values { bytes: out.into(), spans: (0..count).map(|i| i..i + 1).collect() })
 }
 
-fn byte_arrays(bytes: &[u8], encoding: i64, count: usize) -> Result<Values<'_>> {
+fn byte_arrays(bytes: &[u8], encoding: i64, count: usize, mut spans: Ranges) -> Result<Values<'_>> {
+    spans.clear();
     match encoding {
         encoding::PLAIN => {
-            let mut spans = Vec::new();
+            spans.reserve(count.min(bytes.len() / 4));
             let mut at = 0usize;
             for _ in 0..count {
                 let length = bytes[at..].first_chunk().ok_or_else(short)?;
@@ -208,8 +235,8 @@ fn byte_arrays(bytes: &[u8], encoding: i64, count: usize) -> Result<Values<'_>> 
                 Ok(())
             })?;
             let suffixes = delta_lengths(&bytes[used..], count)?;
-            let (mut out, mut spans, mut previous) = (Vec::new(), Vec::new(), 0..0);
-            for (prefix, suffix) in prefixes.into_iter().zip(suffixes.slices()) {
+            let (mut out, mut previous) = (Vec::new(), 0..0);
+            for (prefix, suffix) in prefixes.into_iter().zip(suffixes.iter()) {
                 if prefix > previous.len() || out.len() + prefix + suffix.len() > MAX_DECODED {
                     return Err(Error::malformed("damaged page: an impossible prefix"));
                 }
@@ -312,7 +339,7 @@ mod tests {
     use super::*;
 
     fn texts(bytes: &[u8], encoding: i64, physical: Physical, meaning: Meaning, count: usize) -> Result<Vec<String>> {
-        let values = canonical_values(bytes, encoding, physical, meaning, count)?;
+        let values = canonical_values(bytes, encoding, physical, meaning, count, Ranges::new())?;
         Ok(values.slices().iter().map(|v| String::from_utf8_lossy(v).into_owned()).collect())
     }
 
@@ -326,6 +353,11 @@ mod tests {
         assert_eq!(texts(&[0xff, 0xce], encoding::PLAIN, Physical::Fixed(2), Meaning::Decimal(2), 1).unwrap(), ["-0.50"]);
         assert_eq!(texts(&[0b101], encoding::PLAIN, Physical::Boolean, Meaning::Boolean, 3).unwrap(), ["true", "false", "true"]);
         assert_eq!(texts(b"\x02\0\0\0ab\0\0\0\0", encoding::PLAIN, Physical::ByteArray, Meaning::Text, 2).unwrap(), ["ab", ""]);
+        // Two halves of a character are no text, though what lies in memory is one.
+        assert!(texts(b"\x81\0\0\0", encoding::PLAIN, Physical::Fixed(2), Meaning::Text, 2).is_err());
+        assert!(texts("é".as_bytes(), encoding::PLAIN, Physical::Fixed(1), Meaning::Text, 2).is_err());
+        let long = [&b"\x02\0\0\0a\xc3\x83\0\0\0"[..], &[b'b'; 0x83]].concat();
+        assert!(texts(&long, encoding::PLAIN, Physical::ByteArray, Meaning::Text, 2).is_err());
         assert!(texts(b"\x01\0\0\0\xff", encoding::PLAIN, Physical::ByteArray, Meaning::Text, 1).is_err());
     }
 

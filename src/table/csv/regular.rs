@@ -1,0 +1,290 @@
+//! Chunks in which all records are alike, which is nearly all that there are: their fields are found by arithmetic on bit masks, 64 bytes
+//! at a time, where the scanner takes one byte that matters after another.
+//!
+//! Only what is certain is told: records of exactly so many fields, quotes where they belong, LF or CR LF at the end of each. Of anything
+//! else, and of blank lines, comments or escapes, nothing is told, and the scanner says what it is.
+//!
+//! That quotes open and close by turns, so that a running exclusive or tells what lies within them, is an idea of simdjson: G. Langdale,
+//! D. Lemire, "Parsing Gigabytes of JSON per Second" (2019), section 3.1.1.
+
+use wide::u8x64;
+
+use super::scan::{Dialect, Field};
+
+/// Bytes looked at in one step.
+const STEP: usize = 64;
+
+/// The records of a regular chunk.
+pub(super) struct Regular<'e> {
+    bytes: &'e [u8],
+    quote: Option<u8>,
+    /// Where each field ends: a delimiter, or the LF of the record.
+    ends: &'e [u32],
+    width: usize,
+    /// Bytes of whole records.
+    pub consumed: usize,
+    /// Line ends in them, with those within quotes.
+    pub lines: u64,
+}
+
+/// What the steps before have left behind.
+struct Before {
+    /// All bits set within quotes.
+    within: u64,
+    /// Whether the last byte ended a field, was a closing quote, or a CR.
+    ended: u64,
+    closed: u64,
+    cr: u64,
+}
+
+impl<'e> Regular<'e> {
+    /// Looks for records of `width` fields, or returns none. `ends` is what the result refers to.
+    pub(super) fn find(dialect: Dialect, bytes: &'e [u8], width: usize, ends: &'e mut Vec<u32>) -> Option<Self> {
+        let Dialect { delimiter: Some(delimiter), quote, escape: None, comment: None } = dialect else { return None };
+        // With one field alone a blank line would look like a record.
+        if width < 2 || u32::try_from(bytes.len()).is_err() {
+            return None;
+        }
+        ends.clear();
+        let mut before = Before { within: 0, ended: 1, closed: 0, cr: 0 };
+        let (mut records, mut within_quotes) = (0, 0);
+        let (blocks, rest) = bytes.as_chunks::<STEP>();
+        let mut tail = [b' '; STEP]; // a blank could be the delimiter: then the last bytes are no whole record, and nothing is lost
+        tail[..rest.len()].copy_from_slice(rest);
+        for (number, block) in blocks.iter().chain(std::iter::once(&tail)).enumerate() {
+            let (feeds, structure) = before.step(block, delimiter, quote)?;
+            push(structure, (number * STEP) as u32, ends);
+            records += (feeds & structure).count_ones() as usize;
+            if feeds & !structure != 0 {
+                within_quotes += (feeds & !structure).count_ones() as usize;
+            }
+        }
+        // What follows the last record's end is left over, the line ends within its quotes too.
+        let last = ends.iter().rposition(|end| bytes.get(*end as usize) == Some(&b'\n'));
+        let fields = last.map_or(0, |last| last + 1);
+        let consumed = last.map_or(0, |last| ends[last] as usize + 1);
+        let left = bytes[consumed..].iter().filter(|b| **b == b'\n').count();
+        let lines = (records + within_quotes - left) as u64;
+        ends.truncate(fields);
+        let ends = &ends[..];
+        // So many fields, so many line ends, and these where they belong: then there are no others between them.
+        let regular = fields == records * width && ends.chunks_exact(width).all(|r| bytes[r[width - 1] as usize] == b'\n');
+        regular.then_some(Self { bytes, quote, ends, width, consumed, lines })
+    }
+
+    pub(super) fn records(&self) -> usize {
+        self.ends.len() / self.width
+    }
+
+    /// Calls `each` for the fields of some columns, which are given in their order, with the number of the record and of the column
+    /// among those.
+    pub(super) fn fields(&self, columns: &[usize], mut each: impl FnMut(usize, usize, Field)) {
+        let mut start = 0;
+        for (record, ends) in self.ends.chunks_exact(self.width).enumerate() {
+            for (number, column) in columns.iter().enumerate() {
+                let start = if *column == 0 { start } else { ends[column - 1] as usize + 1 };
+                let mut end = ends[*column] as usize;
+                if column + 1 == self.width && end > start && self.bytes[end - 1] == b'\r' {
+                    end -= 1;
+                }
+                each(record, number, self.field(start, end));
+            }
+            start = ends[self.width - 1] as usize + 1;
+        }
+    }
+
+    #[inline]
+    fn field(&self, start: usize, end: usize) -> Field {
+        match self.quote {
+            Some(quote) if start < end && self.bytes[start] == quote => {
+                let (start, end) = (start + 1, end - 1);
+                Field { start, end, escaped: self.bytes[start..end].contains(&quote), quoted: true }
+            }
+            _ => Field { start, end, escaped: false, quoted: false },
+        }
+    }
+}
+
+impl Before {
+    /// The LFs of 64 bytes, and all that ends a field; none if something is not as it should be.
+    #[expect(clippy::inline_always, reason = "the loop around it keeps all of this in registers")]
+    #[inline(always)]
+    fn step(&mut self, block: &[u8; STEP], delimiter: u8, quote: Option<u8>) -> Option<(u64, u64)> {
+        let v = u8x64::new(*block);
+        let are = |b: u8| v.simd_eq(u8x64::splat(b));
+        let (delimiters, feeds) = (are(delimiter).to_bitmask(), are(b'\n').to_bitmask());
+        let quotes = quote.map_or(0, |quote| are(quote).to_bitmask());
+        let mut returns = (are(b'\r') | are(0)).to_bitmask();
+        if returns != 0 {
+            if are(0).to_bitmask() != 0 {
+                return None;
+            }
+            returns = are(b'\r').to_bitmask();
+        }
+        let within = running_xor(quotes) ^ self.within;
+        let structure = (delimiters | feeds) & !within;
+        let (opening, closing) = (quotes & within, quotes & !within);
+        let (after_end, after_close) = (structure << 1 | self.ended, closing << 1 | self.closed);
+        // An LF behind each CR; a quote that opens where a field begins, or makes a double of the one before; one that closes before the
+        // end of a field, or is half of a double.
+        let stray = (returns << 1 | self.cr) & !feeds
+            | opening & !(after_end | after_close)
+            | after_close & !(structure | opening | returns);
+        *self = Self {
+            within: (within.cast_signed() >> (u64::BITS - 1)).cast_unsigned(),
+            ended: structure >> (u64::BITS - 1),
+            closed: closing >> (u64::BITS - 1),
+            cr: returns >> (u64::BITS - 1),
+        };
+        (stray == 0).then_some((feeds, structure))
+    }
+}
+
+/// For each bit whether the number of bits set up to it is odd.
+fn running_xor(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
+/// Appends the places of the bits.
+#[inline]
+fn push(mut bits: u64, base: u32, places: &mut Vec<u32>) {
+    /// So many at once, whether or not there are: to ask after each would cost more.
+    const AT_ONCE: usize = 8;
+    let mut left = bits.count_ones() as usize;
+    while left > 0 {
+        let mut some = [0; AT_ONCE];
+        for place in &mut some {
+            *place = base + bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+        }
+        let whole = places.len() + left.min(AT_ONCE);
+        places.extend_from_slice(&some);
+        places.truncate(whole);
+        left = left.saturating_sub(AT_ONCE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::{Scanned, Visitor};
+    use super::*;
+
+    const COMMA: Dialect = Dialect { delimiter: Some(b','), quote: Some(b'"'), escape: None, comment: None };
+
+    /// All fields by the scanner, with what it says of the chunk; none unless every record has so many fields.
+    fn scanned(dialect: Dialect, text: &[u8], width: usize) -> Option<(Vec<Field>, Scanned)> {
+        struct All(Vec<Field>, usize, usize);
+        impl Visitor for All {
+            fn field(&mut self, field: Field) {
+                self.0.push(field);
+            }
+            fn record(&mut self, _: usize, _: usize) -> bool {
+                self.2 += 1;
+                self.0.len() == self.1 * self.2
+            }
+        }
+        let mut all = All(Vec::new(), width, 0);
+        let scanned = dialect.scan(text, false, &mut all);
+        all.0.truncate(width * scanned.records as usize);
+        scanned.fault.is_none().then_some((all.0, scanned))
+    }
+
+    /// Whether the chunk is regular; if so, the scanner must say the same of it.
+    fn agrees(dialect: Dialect, text: &[u8], width: usize) -> bool {
+        let mut ends = Vec::new();
+        let Some(regular) = Regular::find(dialect, text, width, &mut ends) else { return false };
+        let shown = text.escape_ascii().to_string();
+        let (want, scanned) = scanned(dialect, text, width).unwrap_or_else(|| panic!("the scanner finds a fault in {shown}"));
+        let mut fields = Vec::new();
+        regular.fields(&(0..width).collect::<Vec<_>>(), |_, _, field| fields.push(field));
+        assert_eq!(fields, want, "{shown}");
+        let counts = (scanned.records as usize, scanned.consumed, scanned.lines);
+        assert_eq!((regular.records(), regular.consumed, regular.lines), counts, "{shown}");
+        true
+    }
+
+    #[test]
+    fn what_is_regular_is_found_at_every_offset() {
+        let record = "Zoé,\"a \"\"b\"\", c\",,\"\",\"multi\nline\r\n\",x\r\n".as_bytes();
+        for shift in 0..2 * STEP {
+            let mut text = [&vec![b'x'; shift][..], b",1,2,3,4,5\n"].concat();
+            (0..9).for_each(|_| text.extend_from_slice(record));
+            for cut in 0..record.len() {
+                let text = &text[..text.len() - cut];
+                // Cut behind a closing quote or a CR it is not certain what comes.
+                let uncertain = matches!(text.last(), Some(b'"' | b'\r'));
+                assert!(agrees(COMMA, text, 6) || uncertain, "{shift} {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_odd_is_left_to_the_scanner() {
+        let odd: [&[u8]; 13] = [
+            b"a,b\n\n1,2\n",
+            b"a,b\r\n\r\n1,2\r\n",
+            b"a,b\r1,2\r",
+            b"a,b\n1\n",
+            b"a,b\n1,2,3\n4\n",
+            b"a,b\n5\" pipe,1\n",
+            b"a,b\n\"x\"y,2\n",
+            b"a,b\n\"x\" ,2\n",
+            b"a,b\n \"x\",2\n",
+            b"a,b\n1\0,2\n",
+            b"a,b\n\"1\0\",2\n",
+            b"a,b\n\"x\ry\",2\n",
+            b"a,b\n1,2\rx\n",
+        ];
+        for text in odd {
+            assert!(Regular::find(COMMA, text, 2, &mut Vec::new()).is_none(), "{:?}", text.escape_ascii().to_string());
+        }
+        for dialect in [
+            Dialect { escape: Some(b'\\'), ..COMMA },
+            Dialect { comment: Some(b'#'), ..COMMA },
+            Dialect { delimiter: None, ..COMMA },
+        ] {
+            assert!(Regular::find(dialect, b"a,b\n", 2, &mut Vec::new()).is_none());
+        }
+        assert!(Regular::find(COMMA, b"a\n\nb\n", 1, &mut Vec::new()).is_none());
+        let no_quote = Dialect { quote: None, ..COMMA };
+        assert!(agrees(no_quote, b"a,b\n5\" pipe,1\n\"x,\"\n", 2));
+    }
+
+    /// Records of two or three fields out of pieces that fit and pieces that do not.
+    #[test]
+    fn arbitrary_records_agree_with_the_scanner() {
+        use proptest::prelude::*;
+        use std::cell::Cell;
+        let field = proptest::sample::select(
+            b"a||\"\"|\"x,y\"|\"q\"\"\"|\"\"\"\"|\"a\nb\"|\"\r\n\"|\xc3\xa9|                                            |5\"|\"o|\"c\"d| \"e\"|\0"
+                .split(|b| *b == b'|')
+                .collect::<Vec<_>>(),
+        );
+        let sound = (0usize..12).prop_flat_map(move |n| proptest::collection::vec(field.clone(), n..=n));
+        let end = proptest::sample::select(vec![&b"\n"[..], b"\n", b"\n", b"\r\n", b"\n\n", b"\r", b",x\n"]);
+        let record = (sound, end);
+        let (regular, odd) = (Cell::new(0), Cell::new(0));
+        proptest!(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() }, |(
+            records in proptest::collection::vec(record, 0..20), width in 2usize..4, cut in 0usize..20,
+        )| {
+            let mut text = Vec::new();
+            for (fields, end) in records {
+                // Mostly sound ones, so that both answers occur.
+                for i in 0..width {
+                    let field = fields.get(i).filter(|f| fields.len() > 8 || f.len() < 6 && !f.contains(&b'"')).copied();
+                    text.extend_from_slice(field.unwrap_or(b"v"));
+                    text.push(b',');
+                }
+                text.pop();
+                text.extend_from_slice(if fields.len() == 11 { end } else { b"\n" });
+            }
+            text.truncate(text.len().saturating_sub(cut));
+            let counted = if agrees(COMMA, &text, width) { &regular } else { &odd };
+            counted.set(counted.get() + 1);
+        });
+        assert!(regular.get() > 2000 && odd.get() > 2000, "{regular:?} {odd:?}");
+    }
+}
