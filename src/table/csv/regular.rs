@@ -45,28 +45,20 @@ impl<'e> Regular<'e> {
         if width < 2 || u32::try_from(bytes.len()).is_err() {
             return None;
         }
-        ends.clear();
-        let mut before = Before { within: 0, ended: 1, closed: 0, cr: 0 };
-        let (mut records, mut within_quotes) = (0, 0);
-        let (blocks, rest) = bytes.as_chunks::<STEP>();
-        let mut tail = [b' '; STEP]; // a blank could be the delimiter: then the last bytes are no whole record, and nothing is lost
-        tail[..rest.len()].copy_from_slice(rest);
-        for (number, block) in blocks.iter().chain(std::iter::once(&tail)).enumerate() {
-            let (feeds, structure) = before.step(block, delimiter, quote)?;
-            push(structure, (number * STEP) as u32, ends);
-            records += (feeds & structure).count_ones() as usize;
-            if feeds & !structure != 0 {
-                within_quotes += (feeds & !structure).count_ones() as usize;
-            }
+        // A field for each byte, and what is put down at once behind the last; mostly it is so long already.
+        let room = bytes.len() + STEP + AT_ONCE;
+        if ends.len() < room {
+            ends.resize(room, 0);
         }
+        let Marks { count, records, within_quotes } = marks(bytes, delimiter, quote, ends)?;
+        let ends = &ends[..count];
         // What follows the last record's end is left over, the line ends within its quotes too.
         let last = ends.iter().rposition(|end| bytes.get(*end as usize) == Some(&b'\n'));
         let fields = last.map_or(0, |last| last + 1);
         let consumed = last.map_or(0, |last| ends[last] as usize + 1);
         let left = bytes[consumed..].iter().filter(|b| **b == b'\n').count();
         let lines = (records + within_quotes - left) as u64;
-        ends.truncate(fields);
-        let ends = &ends[..];
+        let ends = &ends[..fields];
         // So many fields, so many line ends, and these where they belong: then there are no others between them.
         let regular = fields == records * width && ends.chunks_exact(width).all(|r| bytes[r[width - 1] as usize] == b'\n');
         regular.then_some(Self { bytes, quote, ends, width, consumed, lines })
@@ -105,6 +97,43 @@ impl<'e> Regular<'e> {
     }
 }
 
+/// What is found in a chunk: ends of fields, ends of records among them, and LFs within quotes.
+struct Marks {
+    count: usize,
+    records: usize,
+    within_quotes: usize,
+}
+
+/// Ends put down at once, whether or not there are so many: to ask after each would cost more.
+const AT_ONCE: usize = 8;
+
+/// Finds where all fields end, or none if something is not as it should be.
+fn marks(bytes: &[u8], delimiter: u8, quote: Option<u8>, ends: &mut [u32]) -> Option<Marks> {
+    let mut before = Before { within: 0, ended: 1, closed: 0, cr: 0 };
+    let mut marks = Marks { count: 0, records: 0, within_quotes: 0 };
+    let (blocks, rest) = bytes.as_chunks::<STEP>();
+    let mut tail = [b' '; STEP]; // a blank could be the delimiter: then the last bytes are no whole record, and nothing is lost
+    tail[..rest.len()].copy_from_slice(rest);
+    for (number, block) in blocks.iter().chain(std::iter::once(&tail)).enumerate() {
+        let (feeds, structure) = before.step(block, delimiter, quote)?;
+        let mut left = structure;
+        let mut at = marks.count;
+        while left != 0 {
+            for end in ends.get_mut(at..)?.first_chunk_mut::<AT_ONCE>()? {
+                *end = (number * STEP) as u32 + left.trailing_zeros();
+                left &= left.wrapping_sub(1);
+            }
+            at += AT_ONCE;
+        }
+        marks.count += structure.count_ones() as usize;
+        marks.records += (feeds & structure).count_ones() as usize;
+        if feeds & !structure != 0 {
+            marks.within_quotes += (feeds & !structure).count_ones() as usize;
+        }
+    }
+    Some(marks)
+}
+
 impl Before {
     /// The LFs of 64 bytes, and all that ends a field; none if something is not as it should be.
     #[expect(clippy::inline_always, reason = "the loop around it keeps all of this in registers")]
@@ -141,30 +170,13 @@ impl Before {
 }
 
 /// For each bit whether the number of bits set up to it is odd.
+#[expect(clippy::inline_always, reason = "called for each 64 bytes: a call of its own would cost more than its work")]
+#[inline(always)]
 fn running_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
     }
     bits
-}
-
-/// Appends the places of the bits.
-#[inline]
-fn push(mut bits: u64, base: u32, places: &mut Vec<u32>) {
-    /// So many at once, whether or not there are: to ask after each would cost more.
-    const AT_ONCE: usize = 8;
-    let mut left = bits.count_ones() as usize;
-    while left > 0 {
-        let mut some = [0; AT_ONCE];
-        for place in &mut some {
-            *place = base + bits.trailing_zeros();
-            bits &= bits.wrapping_sub(1);
-        }
-        let whole = places.len() + left.min(AT_ONCE);
-        places.extend_from_slice(&some);
-        places.truncate(whole);
-        left = left.saturating_sub(AT_ONCE);
-    }
 }
 
 #[cfg(test)]
