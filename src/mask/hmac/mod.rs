@@ -38,7 +38,7 @@ pub type Tag = [u8; 32];
 pub enum Kernel {
     /// Sixteen lanes of AVX-512.
     Avx512,
-    /// Two messages interleaved on the SHA extensions.
+    /// Three messages interleaved on the SHA extensions.
     ShaNi,
     /// Two messages interleaved on the SHA-2 instructions of `ARMv8`.
     ArmV8,
