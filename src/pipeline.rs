@@ -17,7 +17,7 @@ pub fn workers(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
-/// Runs `work` over all that `source` yields, on `workers` threads, and hands the results to `sink` in order.
+/// Runs `work` over all that `source` yields, on `workers` threads (a single one is the calling thread), and hands the results to `sink` in order.
 ///
 /// A batch stays with the thread that reads it: it lies in the cache of that core, and is mostly handed on by it, too. One thread at a
 /// time reads, and one hands on, while the others work. At most `2 · workers` batches exist at any time, whatever the size of the input.
@@ -33,17 +33,19 @@ pub fn ordered<T: Send, R: Send>(
     work: impl Fn(T) -> R + Sync,
     sink: impl FnMut(R) -> Result<()> + Send,
 ) -> Result<()> {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(workers)
-        .thread_name(|i| format!("hmask-{i}"))
-        .build()
-        .map_err(|e| Error::io("cannot start the worker threads", std::io::Error::other(e)))?;
     let line = Line { source: Mutex::new(source), sink: Mutex::new(sink), state: Mutex::default(), moved: Condvar::new(), workers };
-    pool.broadcast(|_| {
+    let one = || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| line.run(&work))) {
             line.stop(Stopped::Panic(panic));
         }
-    });
+    };
+    if workers <= 1 {
+        one();
+    } else {
+        let pool = ThreadPoolBuilder::new().num_threads(workers).thread_name(|i| format!("hmask-{i}")).build();
+        let pool = pool.map_err(|e| Error::io("cannot start the worker threads", std::io::Error::other(e)))?;
+        pool.broadcast(|_| one());
+    }
     match line.state.into_inner().unwrap_or_else(PoisonError::into_inner).stopped {
         None | Some(Stopped::Ended) => Ok(()),
         Some(Stopped::Error(error)) => Err(error),
