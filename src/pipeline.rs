@@ -33,7 +33,8 @@ pub fn ordered<T: Send, R: Send>(
     work: impl Fn(T) -> R + Sync,
     sink: impl FnMut(R) -> Result<()> + Send,
 ) -> Result<()> {
-    let line = Line { source: Mutex::new(source), sink: Mutex::new(sink), state: Mutex::default(), moved: Condvar::new(), workers };
+    let line =
+        Line { source: Mutex::new(source), sink: Mutex::new(sink), state: Mutex::default(), moved: Condvar::new(), workers };
     let one = || {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| line.run(&work))) {
             line.stop(Stopped::Panic(panic));
@@ -223,10 +224,60 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_before_an_error_is_handed_on_before_it() {
+        for workers in [1, 2, 5] {
+            let (mut n, mut seen) = (0, Vec::new());
+            let source = || {
+                n += 1;
+                if n > 20 { Err(Error::malformed("the end of the line")) } else { Ok(Some(n)) }
+            };
+            let work = |i: u32| (0..(21 - i) * 1000).fold(i, |i, _| std::hint::black_box(i));
+            let failed = ordered(workers, source, work, |i| {
+                seen.push(i);
+                Ok(())
+            });
+            assert_eq!(failed.unwrap_err().to_string(), "the end of the line");
+            assert_eq!(seen, (1..=20).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn no_more_batches_exist_than_are_allowed() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        for workers in [1, 2, 5] {
+            let (alive, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let mut n = 0;
+            let source = || {
+                n += 1;
+                most.fetch_max(alive.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                Ok((n < 300).then_some(n))
+            };
+            ordered(
+                workers,
+                source,
+                |i| i,
+                |_| {
+                    alive.fetch_sub(1, Ordering::Relaxed);
+                    Ok(())
+                },
+            )
+            .unwrap();
+            // One may be being read while all others wait.
+            assert!(most.into_inner() <= BATCHES_A_WORKER * workers + 1);
+        }
+    }
+
+    #[test]
     fn a_panic_of_a_worker_reaches_the_caller() {
         let mut next = 0..100;
         let run = std::panic::AssertUnwindSafe(|| {
             ordered(2, || Ok(next.next()), |i| assert!(i != 42, "the worker's own words"), |()| Ok(()))
+        });
+        let panic = std::panic::catch_unwind(run).unwrap_err();
+        assert!(panic.downcast_ref::<&str>().is_some_and(|t| t.contains("own words")));
+        let mut next = 0..100;
+        let run = std::panic::AssertUnwindSafe(|| {
+            ordered(3, || Ok(next.next()), |i| i, |i| Ok(assert!(i != 42, "the sink's own words")))
         });
         let panic = std::panic::catch_unwind(run).unwrap_err();
         assert!(panic.downcast_ref::<&str>().is_some_and(|t| t.contains("own words")));

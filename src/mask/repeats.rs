@@ -160,14 +160,14 @@ impl Short {
     #[inline]
     fn of(value: &[u8]) -> Option<Self> {
         let n = value.len();
-        let words = if let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) {
+        let words = if let (Some(first), Some(last)) = (value.first_chunk::<8>(), value.last_chunk::<8>()) {
             if n > LONGEST {
                 return None;
             }
             // Eight bytes at a time that overlap, the last ones more than once: no branch for each length.
             let word = |at: usize| value[at.min(n - 8)..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
             [u64::from_le_bytes(*first), word(8), word(16), u64::from_le_bytes(*last)]
-        } else if let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) {
+        } else if let (Some(first), Some(last)) = (value.first_chunk::<4>(), value.last_chunk::<4>()) {
             [u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32, 0, 0, 0]
         } else {
             [value.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0, 0, 0]
@@ -185,10 +185,11 @@ impl Short {
     /// Where it is remembered. Values that fall together are told apart by their words.
     #[inline]
     fn place(&self) -> usize {
-        // Odd numbers of random bits: the fractions of π (FIPS 180-4 and Blowfish use such, too).
+        // Odd numbers of bits without a pattern: the fraction of π, each word of it made odd.
         const ODD: [u64; 4] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345, 0xa409_3822_299f_31d1, 0x082e_fa98_ec4e_6c89];
         let [a, b, c, d] = self.words;
-        let mixed = a.wrapping_mul(ODD[0]) ^ b.wrapping_mul(ODD[1]) ^ c.wrapping_mul(ODD[2]) ^ d.wrapping_mul(ODD[3]) ^ self.length;
+        let mixed =
+            a.wrapping_mul(ODD[0]) ^ b.wrapping_mul(ODD[1]) ^ c.wrapping_mul(ODD[2]) ^ d.wrapping_mul(ODD[3]) ^ self.length;
         (mixed >> (u64::BITS - PLACES.ilog2())) as usize
     }
 }
@@ -202,8 +203,7 @@ mod tests {
         let state = KeyState::new(&[7; 40]);
         let mut memory = Memory::default();
         for distinct in [1, 2, 10, 300, 5000, 100_000] {
-            let texts: Vec<String> =
-                (0..9000u64).map(|i| (i * 7919 % distinct).to_string().repeat((i % 9) as usize)).collect();
+            let texts: Vec<String> = (0..9000u64).map(|i| (i * 7919 % distinct).to_string().repeat((i % 9) as usize)).collect();
             let values: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
             let (mut got, mut want) = (vec![Tag::default(); values.len()], vec![Tag::default(); values.len()]);
             hmac::tags(&state, &values, &mut want);
@@ -222,7 +222,8 @@ mod tests {
     fn columns_without_repeats_are_left_alone() {
         let state = KeyState::new(&[7; 40]);
         let mut memory = Memory::default();
-        let texts: Vec<String> = (0..4000).map(|i| if i % 2 == 0 { "Zoé".into() } else { format!("user{i}@exemple.fr") }).collect();
+        let texts: Vec<String> =
+            (0..4000).map(|i| if i % 2 == 0 { "Zoé".into() } else { format!("user{i}@exemple.fr") }).collect();
         let values: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         memory.tags(&state, &values, |i| i % 2, &mut vec![Tag::default(); values.len()]);
         assert!(memory.columns[0].rest == 0 && memory.columns[1].rest > 0);

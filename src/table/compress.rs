@@ -136,7 +136,11 @@ impl Read for Bounded {
 ///
 /// # Errors
 /// Those of `write` and of the last bytes.
-pub fn write<T>(output: &mut (dyn Write + Send), compression: Compression, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>) -> Result<T> {
+pub fn write<T>(
+    output: &mut (dyn Write + Send),
+    compression: Compression,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T>,
+) -> Result<T> {
     use {
         bzip2::write::BzEncoder, flate2::write::GzEncoder, liblzma::write::XzEncoder, zstd::stream::write::Encoder as ZstdEncoder,
     };

@@ -124,7 +124,12 @@ impl Default for CsvOptions {
 ///
 /// # Errors
 /// Anything that makes the table uncertain (docs/spec.md); `output` may then have been written in part.
-pub fn mask(input: &mut (dyn Read + Send), output: &mut (dyn Write + Send), job: &Job<'_>, options: &CsvOptions) -> Result<TableReport> {
+pub fn mask(
+    input: &mut (dyn Read + Send),
+    output: &mut (dyn Write + Send),
+    job: &Job<'_>,
+    options: &CsvOptions,
+) -> Result<TableReport> {
     let mut blocks = Blocks::new(input, options.chunk);
     let layout = layout(&mut blocks, job.rules, options)?;
     let masker = Masker::new(&layout, job.rules, options.ragged, options.max_record)?;

@@ -42,7 +42,12 @@ const MAX_FOOTER: u64 = 1 << 28;
 ///
 /// # Errors
 /// Damage, columns that are not there, types without a canonical form; `output` may then have been written in part.
-pub fn mask(input: &mut (dyn Read + Send), output: &mut (dyn Write + Send), job: &Job<'_>, missing: Missing) -> Result<TableReport> {
+pub fn mask(
+    input: &mut (dyn Read + Send),
+    output: &mut (dyn Write + Send),
+    job: &Job<'_>,
+    missing: Missing,
+) -> Result<TableReport> {
     let mut start = Vec::new();
     input.take(4).read_to_end(&mut start).map_err(|e| Error::io("cannot read", e))?;
     let is_file = MAGIC.starts_with(&start) && start.len() == 4;

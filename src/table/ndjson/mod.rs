@@ -35,7 +35,12 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// # Errors
 /// A line that is no JSON object, a wanted key that holds a list or an object, a key that no record has; `output` may then have been
 /// written in part.
-pub fn mask(input: &mut (dyn Read + Send), output: &mut (dyn Write + Send), job: &Job<'_>, missing: Missing) -> Result<TableReport> {
+pub fn mask(
+    input: &mut (dyn Read + Send),
+    output: &mut (dyn Write + Send),
+    job: &Job<'_>,
+    missing: Missing,
+) -> Result<TableReport> {
     let tree = Node::new(job.rules)?;
     let entries = Entry::of(job.rules)?;
     let masker = Masker { tree: &tree, rules: job.rules, entries: &entries };
