@@ -311,9 +311,9 @@ impl fmt::Display for Selector {
 }
 
 /// A path in the syntax of a column list.
-pub fn quote_path(steps: &[String]) -> String {
+pub fn quote_path(steps: &[impl AsRef<str>]) -> String {
     let mut out = String::new();
-    for step in steps {
+    for step in steps.iter().map(AsRef::as_ref) {
         if step == LIST_STEP {
             out += step;
             continue;

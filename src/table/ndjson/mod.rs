@@ -10,11 +10,11 @@ mod wanted;
 use std::io::{Read, Write};
 
 pub(super) use read::look;
-use record::{Found, Search};
+use record::{Found, Memory, Search};
 pub(super) use select::Select;
 use wanted::Node;
 
-use super::blocks::{Block, Blocks};
+use super::blocks::{Block, Blocks, Spare};
 use super::{ColumnReport, Job, TableReport};
 use crate::error::{Error, Result};
 use crate::mask::{Texts, Treatment};
@@ -22,7 +22,7 @@ use crate::pipeline;
 use crate::policy::{Columns, LIST_STEP, Missing, Rule, Rules, Wanted};
 
 /// Bytes of a block.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 18;
 /// Bytes that a line may have.
 const MAX_LINE: usize = 16 << 20;
 /// Bytes of output that are held back until every wanted key has been met.
@@ -43,7 +43,7 @@ pub fn mask(
 ) -> Result<TableReport> {
     let tree = Node::new(job.rules)?;
     let entries = Entry::of(job.rules)?;
-    let masker = Masker { tree: &tree, rules: job.rules, entries: &entries };
+    let masker = Masker { tree: &tree, rules: job.rules, entries: &entries, spare: Spare::default(), memories: Spare::default() };
     let mut blocks = Blocks::new(input, BLOCK);
     let mut held = Vec::new();
     if blocks.look(MARK.len())?.0.starts_with(MARK) {
@@ -65,7 +65,7 @@ pub fn mask(
     let name = |entry: usize| entries.get(entry).map_or_else(|| stays[entry - entries.len()].clone(), |e| e.name.clone());
     pipeline::ordered(
         job.workers,
-        || blocks.next(cut, job.progress, Vec::new()),
+        || blocks.next(cut, job.progress, masker.spare.take()),
         |block| masker.mask(block),
         |mut done| {
             if !left.is_empty() || done.bytes.is_some() {
@@ -88,7 +88,7 @@ pub fn mask(
                     p.column = entry.map(|e| entries[e].name.clone());
                 }));
             }
-            held.append(&mut done.out);
+            masker.spare.give(done.input);
             lines += done.lines;
             report.rows += done.records;
             for (entry, column) in report.columns.iter_mut().enumerate() {
@@ -102,9 +102,19 @@ pub fn mask(
             // Nothing is written before it is known that every name means something.
             let unmet = met.iter().position(|met| !met).filter(|_| missing == Missing::Error);
             match unmet {
-                None => write(output, &std::mem::take(&mut held)),
-                Some(entry) if held.len() > HELD => Err(not_met(&name(entry)).hint("--missing ignore")),
-                Some(_) => Ok(()),
+                None => {
+                    if !held.is_empty() {
+                        write(output, &std::mem::take(&mut held))?;
+                    }
+                    write(output, &done.out)?;
+                    masker.spare.give(done.out);
+                    Ok(())
+                }
+                Some(entry) if held.len() + done.out.len() > HELD => Err(not_met(&name(entry)).hint("--missing ignore")),
+                Some(_) => {
+                    held.append(&mut done.out);
+                    Ok(())
+                }
             }
         },
     )?;
@@ -169,6 +179,9 @@ struct Masker<'a> {
     tree: &'a Node,
     rules: &'a Rules,
     entries: &'a [Entry],
+    /// Buffers of blocks, and of what was made of them.
+    spare: Spare<Vec<u8>>,
+    memories: Spare<Memory>,
 }
 
 /// What became of a block.
@@ -208,12 +221,12 @@ impl Masker<'_> {
             return done;
         }
         let here = vec![self.tree];
-        let mut search = Search::new(self.rules, self.entries);
+        let mut search = Search::new(self.rules, self.entries, self.memories.take());
         let mut start = 0;
         for line in block.bytes.split_inclusive(|b| *b == b'\n') {
             let text = line.strip_suffix(b"\n").map_or(line, |l| l.strip_suffix(b"\r").unwrap_or(l));
             if !text.trim_ascii().is_empty() {
-                let read = std::str::from_utf8(text).map_err(|_| Error::malformed("the line is not UTF-8"));
+                let read = simdutf8::basic::from_utf8(text).map_err(|_| Error::malformed("the line is not UTF-8"));
                 if let Err(error) = read.and_then(|text| search.record(text, start, done.lines, &here)) {
                     let entry = search.met.last().copied().filter(|_| matches!(error.kind(), crate::ErrorKind::Unsupported(_)));
                     done.error = Some((done.lines, entry, error));
@@ -234,6 +247,7 @@ impl Masker<'_> {
         if let Err((line, entry, error)) = self.write(&block.bytes, &mut search, &mut done) {
             done.error = Some((line, Some(entry), error));
         }
+        self.memories.give(Memory { found: search.found, buffer: search.buffer });
         done.input = block.bytes;
         done
     }
@@ -258,6 +272,8 @@ impl Masker<'_> {
         let mut next: Vec<_> = texts.iter().map(Texts::iter).collect();
         let mut cuts = search.cuts.iter().peekable();
         let mut copied = 0;
+        done.out = self.spare.take();
+        done.out.clear();
         done.out.reserve(bytes.len());
         for found in &found {
             while let Some(cut) = cuts.next_if(|cut| cut.start <= found.start) {
@@ -279,6 +295,8 @@ impl Masker<'_> {
             copied = cut.end;
         }
         done.out.extend_from_slice(&bytes[copied..]);
+        drop(next);
+        search.found = found;
         Ok(())
     }
 }

@@ -49,6 +49,13 @@ pub(super) struct Search<'r> {
     ids: Vec<(usize, Range<usize>)>,
 }
 
+/// What a search has filled, for the next one.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) found: Vec<Found>,
+    pub(super) buffer: Vec<u8>,
+}
+
 /// Where a value stands among the paths that stay: all of it does, or what these places say.
 type Kept<'t> = Option<Here<'t>>;
 
@@ -75,14 +82,18 @@ impl Pieces {
 }
 
 impl<'r> Search<'r> {
-    pub(super) fn new(rules: &'r Rules, entries: &'r [Entry]) -> Self {
+    /// `memory`, whatever it holds, is used again.
+    pub(super) fn new(rules: &'r Rules, entries: &'r [Entry], memory: Memory) -> Self {
+        let Memory { mut found, mut buffer } = memory;
+        found.clear();
+        buffer.clear();
         Self {
             rules,
             entries,
             unlisted: rules.unlisted(),
-            found: Vec::new(),
+            found,
             cuts: Vec::new(),
-            buffer: Vec::new(),
+            buffer,
             met: Vec::new(),
             stays: Vec::new(),
             start: 0,
@@ -96,33 +107,42 @@ impl<'r> Search<'r> {
     /// # Errors
     /// No JSON object, or a wanted value that is a list, an object, or no text.
     pub(super) fn record(&mut self, record: &str, start: usize, line: u64, here: &Here<'_>) -> Result<()> {
-        // Looked at as a whole first, so that what is not wanted is JSON, too.
-        let raw: &RawValue = serde_json::from_str(record).map_err(|e| damaged(&e))?;
-        if !raw.get().starts_with('{') {
+        let raw = record.trim_matches([' ', '\t', '\r', '\n']);
+        if !raw.starts_with('{') {
+            let _: &RawValue = serde_json::from_str(record).map_err(|e| damaged(&e))?;
             return Err(Error::malformed("the line is no JSON object"));
         }
         (self.start, self.line) = (start, line);
         self.ids.clear();
         let first_cut = self.cuts.len();
         let kept = here.first().and_then(|root| root.only());
-        self.value(record, raw.get(), here, kept.as_ref(), &mut Vec::new())?;
+        self.value(record, raw, here, kept.as_ref(), &mut Vec::new())?;
         self.cuts[first_cut..].sort_unstable_by_key(|cut| cut.start);
         Ok(())
     }
 
-    fn value(&mut self, record: &str, raw: &str, here: &Here<'_>, kept: Option<&Here<'_>>, path: &mut Vec<String>) -> Result<()> {
+    fn value<'t>(
+        &mut self,
+        record: &'t str,
+        raw: &'t str,
+        here: &Here<'_>,
+        kept: Option<&Here<'_>>,
+        path: &mut Vec<Cow<'t, str>>,
+    ) -> Result<()> {
         // Both are parts of one text.
         let offset = |part: &str| part.as_ptr().addr() - record.as_ptr().addr();
         let is_root = path.is_empty();
         match raw.as_bytes().first() {
             Some(b'n') => {}
             Some(b'{') if is_root || here.iter().chain(kept.into_iter().flatten()).any(|node| node.has_members()) => {
-                let mut pieces = Pieces::default();
-                for (key, value) in members(raw)? {
+                // The root is read to its end, so that what is not wanted is JSON, too.
+                let members = members(if is_root { record } else { raw })?;
+                let mut pieces = Pieces(Vec::with_capacity(members.len()));
+                for (key, value) in members {
                     let (mut ends, mut stays) = (Vec::new(), Vec::new());
                     let next = below(here, &key, &mut ends);
                     let next_kept = kept.map(|kept| below(kept, &key, &mut stays));
-                    path.push(key.into_owned());
+                    path.push(key);
                     let leaves = self.child(record, value.get(), (&next, &ends), (next_kept, &stays), !here.is_empty(), path)?;
                     path.pop();
                     pieces.0.push((offset(value.get()) + value.get().len(), leaves));
@@ -151,14 +171,14 @@ impl<'r> Search<'r> {
     }
 
     /// Looks at a member or element; says whether it leaves.
-    fn child(
+    fn child<'t>(
         &mut self,
-        record: &str,
-        raw: &str,
+        record: &'t str,
+        raw: &'t str,
         (next, ends): (&Here<'_>, &[usize]),
         (kept, stays): (Kept<'_>, &[usize]),
         among_listed: bool,
-        path: &mut Vec<String>,
+        path: &mut Vec<Cow<'t, str>>,
     ) -> Result<bool> {
         // Stays as a whole where nothing leaves at all, or where a path that stays ends here.
         let kept = kept.filter(|_| stays.is_empty());
@@ -299,7 +319,7 @@ fn damaged(error: &serde_json::Error) -> Error {
     Error::malformed(format!("the line is no JSON, at character {}", error.column()))
 }
 
-/// The members of an object in their order, a key that comes twice included.
+/// The members of an object in their order, a key that comes twice included; nothing but blanks may stand around it.
 fn members(raw: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>> {
     struct Members;
     impl<'de> Visitor<'de> for Members {
@@ -308,7 +328,7 @@ fn members(raw: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>> {
             f.write_str("an object")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut members = Vec::new();
+            let mut members = Vec::with_capacity(16);
             while let Some(Text(key)) = map.next_key()? {
                 members.push((key, map.next_value()?));
             }
@@ -319,7 +339,9 @@ fn members(raw: &str) -> Result<Vec<(Cow<'_, str>, &RawValue)>> {
         }
     }
     let mut reader = serde_json::Deserializer::from_str(raw);
-    reader.deserialize_map(Members).map_err(|e| damaged(&e))
+    let members = reader.deserialize_map(Members).map_err(|e| damaged(&e))?;
+    reader.end().map_err(|e| damaged(&e))?;
+    Ok(members)
 }
 
 /// A text that is borrowed where it has no escapes.
