@@ -277,7 +277,11 @@ mod tests {
         assert!(panic.downcast_ref::<&str>().is_some_and(|t| t.contains("own words")));
         let mut next = 0..100;
         let run = std::panic::AssertUnwindSafe(|| {
-            ordered(3, || Ok(next.next()), |i| i, |i| Ok(assert!(i != 42, "the sink's own words")))
+            let sink = |i| {
+                assert!(i != 42, "the sink's own words");
+                Ok(())
+            };
+            ordered(3, || Ok(next.next()), |i| i, sink)
         });
         let panic = std::panic::catch_unwind(run).unwrap_err();
         assert!(panic.downcast_ref::<&str>().is_some_and(|t| t.contains("own words")));
