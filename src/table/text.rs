@@ -99,6 +99,15 @@ impl TextEncoding {
         }
     }
 
+    /// Whether bytes that are all ASCII are the same text in UTF-8.
+    pub fn keeps_ascii(self) -> bool {
+        match self.0 {
+            Kind::Utf8 | Kind::Latin1 => true,
+            Kind::Utf16Le | Kind::Utf16Be => false,
+            Kind::Other(e) => e.is_ascii_compatible(),
+        }
+    }
+
     /// One byte for each code unit, so that structure can be found in any encoding by looking at bytes.
     /// A wide unit beyond ASCII becomes 0xff. Without wide units the bytes are returned as they are.
     pub fn narrow<'b>(self, raw: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8] {

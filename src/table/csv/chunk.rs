@@ -1,5 +1,7 @@
 //! One chunk of a CSV: its masked cells found, hashed in one batch, and the chunk written again around them.
 
+use std::ops::Range;
+
 use super::layout::{Layout, fault_error, line_ends, too_long};
 use super::regular::Regular;
 use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
@@ -338,18 +340,27 @@ impl Piece<'_> {
         if self.as_it_is && !spans.iter().any(|(_, s)| s.escaped) {
             return Ok(spans.iter().map(|(_, s)| &self.text[s.start as usize..s.end as usize]).collect());
         }
+        let keeps_ascii = encoding.keeps_ascii();
         for (at, span) in spans {
             let cell = &self.raw[span.start as usize * unit..span.end as usize * unit];
+            if keeps_ascii && !span.escaped && cell.is_ascii() {
+                arena.places.push(None);
+                continue;
+            }
             let Some(value) = encoding.decode(cell) else { return Err((*at, self.undecodable(span, cell))) };
+            let start = arena.bytes.len();
             if span.escaped {
                 self.masker.layout.dialect.unescape(&value, &mut arena.bytes);
             } else {
                 arena.bytes.extend_from_slice(&value);
             }
-            arena.ends.push(arena.bytes.len());
+            arena.places.push(Some(start..arena.bytes.len()));
         }
-        let mut start = 0;
-        Ok(arena.ends.iter().map(|end| &arena.bytes[std::mem::replace(&mut start, *end)..*end]).collect())
+        let value = |(place, (_, span)): (&Option<Range<usize>>, &(usize, Span))| match place {
+            Some(place) => &arena.bytes[place.clone()],
+            None => &self.text[span.start as usize..span.end as usize],
+        };
+        Ok(arena.places.iter().zip(spans).map(value).collect())
     }
 
     /// Copies what lies between these spans, from `copied` on; `cell` writes what takes the place of one.
@@ -429,11 +440,12 @@ impl Piece<'_> {
     }
 }
 
-/// Texts one behind the other.
+/// Texts that do not stand in the chunk as they are hashed.
 #[derive(Default)]
 struct Arena {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// Where each is; none for a text that does stand there.
+    places: Vec<Option<Range<usize>>>,
 }
 
 /// Collects the spans of a chunk.
