@@ -7,6 +7,7 @@
 mod arrow_schema;
 mod building;
 mod codec;
+mod dictionary;
 mod footer;
 mod index;
 mod kept;
@@ -23,10 +24,11 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
 
+use dictionary::Dictionary;
 use footer::Footer;
 pub use footer::MAGIC;
 use kept::Kept;
-use page::{Chunk, Dictionary, Masked};
+use page::{Chunk, Masked};
 use sink::Sink;
 use source::Source;
 use thrift::Struct;
