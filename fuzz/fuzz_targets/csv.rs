@@ -18,8 +18,7 @@ fuzz_target!(|data: &[u8]| {
         csv::mask(&mut &text[..], &mut out, &job, &options).ok().map(|_| out)
     };
     let whole = mask(1 << 16, 1);
-    // A chunk holds one code unit at least.
-    // Threads cost far more than what they are given here, so most runs do without.
+    // A chunk holds one code unit at least. Threads cost far more than what they are given here, so most runs do without.
     let workers = if *chunk > 250 { 2 } else { 1 };
     assert_eq!(mask(usize::from(*chunk % 127) + 2, workers), whole, "chunks of {} bytes change the result", chunk % 127 + 2);
     let Some(masked) = whole else { return };

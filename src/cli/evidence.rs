@@ -42,7 +42,7 @@ impl Evidence {
         let named = |path: &Path| if number == 0 { path.to_owned() } else { numbered(path, number) };
         let sig = args.manifest.as_deref().filter(|_| args.sign_key.is_some()).map(signature_of);
         let written: Vec<&Path> =
-            [args.manifest.as_deref(), args.report.as_deref(), sig.as_deref()].into_iter().flatten().collect();
+            [args.manifest.as_deref(), args.page.report.as_deref(), sig.as_deref()].into_iter().flatten().collect();
         if let Some(path) = written.iter().find(|p| same_file(p, input)) {
             return Err(Error::usage(format!("{} is the input", path.display())).hint("--manifest OTHER"));
         }
@@ -60,8 +60,8 @@ impl Evidence {
             signature,
             manifest: path.map(|path| stage(path).map(|staged| (path.to_owned(), staged))).transpose()?,
             default: default.filter(|_| path.is_none()).map(|p| named(&p)),
-            report: args.report.as_deref().map(named).map(|path| stage(&path).map(|staged| (path, staged))).transpose()?,
-            lang: args.lang.into(),
+            report: args.page.report.as_deref().map(named).map(|path| stage(&path).map(|staged| (path, staged))).transpose()?,
+            lang: args.page.lang.into(),
         })
     }
 

@@ -33,7 +33,7 @@ pub(super) fn run(folder: &Path, args: &MaskArgs, printer: &Printer) -> Result<E
     let Some(target) = &args.output else {
         return Err(Error::usage(format!("{} is a folder", folder.display())).hint("-o FOLDER"));
     };
-    if args.evidence.manifest.is_some() || args.evidence.report.is_some() {
+    if args.evidence.manifest.is_some() || args.evidence.page.report.is_some() {
         return Err(Error::usage("a manifest is of one table, and a folder has many"));
     }
     if args.files.len() > 1 {

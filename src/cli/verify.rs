@@ -65,7 +65,7 @@ pub(super) fn run(args: &VerifyArgs, printer: &Printer) -> Result<ExitCode> {
             .into_iter()
             .flatten()
             .collect();
-    apart(&args.report.as_deref().into_iter().collect::<Vec<_>>(), &read)?;
+    apart(&args.page.report.as_deref().into_iter().collect::<Vec<_>>(), &read)?;
     let bytes = std::fs::read(&args.manifest).map_err(|e| failed(&args.manifest, e))?;
     let manifest = Manifest::parse(&bytes).map_err(|e| e.in_file(&args.manifest))?;
     let mut findings = Findings::default();
@@ -102,10 +102,12 @@ pub(super) fn run(args: &VerifyArgs, printer: &Printer) -> Result<ExitCode> {
             "the expiry that was granted is no longer than asked",
         );
     }
-    if let Some(path) = &args.report {
+    if let Some(path) = &args.page.report {
         let mut staged = Staged::create(path, if args.force { Existing::Replace } else { Existing::Refuse })?;
         let value = serde_json::to_value(&manifest).map_err(|e| Error::io("cannot write the report", e.into()))?;
-        staged.write_all(render(&value, args.lang.into()).as_bytes()).map_err(|e| Error::io("cannot write the report", e))?;
+        staged
+            .write_all(render(&value, args.page.lang.into()).as_bytes())
+            .map_err(|e| Error::io("cannot write the report", e))?;
         staged.persist()?;
         printer.info(&format!("report: {}", path.display()));
     }

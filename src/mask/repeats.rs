@@ -17,7 +17,7 @@ const WORTH: u32 = 4;
 /// Values that are looked up before those that were not found are hashed, and can be found.
 const AT_ONCE: usize = 1 << 9;
 /// Values of a column that pass unseen after looks that did not pay.
-const REST: usize = 1 << 13;
+const REST: usize = 1 << 15;
 
 /// The tags of the values met last.
 pub(super) struct Memory {
@@ -72,8 +72,7 @@ impl Default for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.places.zeroize();
-        self.tags.zeroize();
+        self.wipe();
     }
 }
 
@@ -85,12 +84,14 @@ impl Memory {
     /// left alone.
     pub(super) fn tags(&mut self, state: &KeyState, values: &[&[u8]], column: impl Fn(usize) -> usize, out: &mut [Tag]) {
         assert_eq!(values.len(), out.len(), "one tag a value");
-        if self.all_rest(values.len()) {
-            return hmac::tags(state, values, out);
-        }
         for (number, (values, out)) in values.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE)).enumerate() {
-            self.look_up(values, |index| column(number * AT_ONCE + index), out);
-            self.hash_unknown(state, values, out);
+            let column = |index| column(number * AT_ONCE + index);
+            if self.all_rest(values.len(), column) {
+                hmac::tags(state, values, out);
+            } else {
+                self.look_up(values, column, out);
+                self.hash_unknown(state, values, out);
+            }
         }
     }
 
@@ -136,13 +137,22 @@ impl Memory {
         }
     }
 
-    /// Whether a batch of so many values can pass unseen as a whole.
-    fn all_rest(&mut self, values: usize) -> bool {
-        let all = !self.columns.is_empty() && self.columns.iter().all(|gain| gain.rest >= values);
+    /// Whether all of these values pass unseen.
+    fn all_rest(&mut self, values: usize, column: impl Fn(usize) -> usize) -> bool {
+        let all = (0..values).all(|i| self.columns.get(column(i)).is_some_and(|gain| gain.rest > 0));
         if all {
-            self.columns.iter_mut().for_each(|gain| gain.rest -= values);
+            for i in 0..values {
+                let rest = &mut self.columns[column(i)].rest;
+                *rest = rest.saturating_sub(1);
+            }
         }
         all
+    }
+
+    /// Forgets all values and tags, and leaves nothing of them in memory.
+    fn wipe(&mut self) {
+        self.places.zeroize();
+        self.tags.zeroize();
     }
 }
 
@@ -227,6 +237,22 @@ mod tests {
         let values: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         memory.tags(&state, &values, |i| i % 2, &mut vec![Tag::default(); values.len()]);
         assert!(memory.columns[0].rest == 0 && memory.columns[1].rest > 0);
+        // Others of a column at rest are not looked at, and not remembered.
+        let before: Vec<u64> = memory.places.iter().map(|place| place.value.length).collect();
+        memory.tags(&state, &[&b"never met before"[..]; 100], |_| 1, &mut [Tag::default(); 100]);
+        assert!(memory.places.iter().map(|place| place.value.length).eq(before));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_wiped_memory() {
+        let mut memory = Memory::default();
+        let texts: Vec<String> = (0..5000).map(|i| (i % 700).to_string()).collect();
+        let values: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        memory.tags(&KeyState::new(&[7; 40]), &values, |_| 0, &mut vec![Tag::default(); values.len()]);
+        let empty = |place: &Place| place.value.words == [0; 4] && place.value.length == 0 && place.tag == Tag::default();
+        assert!(memory.places.iter().filter(|place| !empty(place)).count() > 300);
+        memory.wipe();
+        assert!(memory.places.iter().all(empty) && memory.tags.iter().all(|tag| *tag == Tag::default()));
     }
 
     /// Different values are different words, whatever their bytes.

@@ -215,6 +215,23 @@ mod tests {
         }
     }
 
+    /// What is taken as it stands must be what decoding would give.
+    #[test]
+    fn ascii_is_kept_where_it_is_said_to_be() {
+        let ascii: Vec<u8> = (0..0x80).collect();
+        let labels =
+            ["utf-8", "iso-8859-1", "iso-8859-15", "windows-1252", "macintosh", "shift_jis", "big5", "euc-kr", "gb18030"];
+        for label in labels {
+            assert!(encoding(label).keeps_ascii(), "{label}");
+            assert_eq!(encoding(label).decode(&ascii).as_deref(), Some(&ascii[..]), "{label}");
+        }
+        for label in ["utf-16le", "utf-16be"] {
+            assert!(!encoding(label).keeps_ascii(), "{label}");
+        }
+        // Letters of two bytes that are both ASCII.
+        assert!(TextEncoding::from_label("iso-2022-jp").map_or(true, |e| !e.keeps_ascii()));
+    }
+
     #[test]
     fn bytes_that_are_no_text_are_found() {
         for (label, raw) in [("utf-8", &b"\xe9t"[..]), ("windows-1252", b"\x81"), ("utf-16le", b"\x00\xd8"), ("gbk", b"\x81")] {

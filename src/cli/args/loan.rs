@@ -156,6 +156,13 @@ pub(in crate::cli) struct EvidenceArgs {
     /// Sign the manifest with this Ed25519 key in PEM (openssl genpkey -algorithm ed25519); MANIFEST.sig is written beside it
     #[arg(long, value_name = "FILE")]
     pub sign_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub page: PageArgs,
+}
+
+/// The page that a manifest is shown as.
+#[derive(Args)]
+pub(in crate::cli) struct PageArgs {
     /// Write a page for the data protection officer
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,

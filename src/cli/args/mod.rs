@@ -174,12 +174,8 @@ pub(super) struct VerifyArgs {
     /// Key that the signature beside the manifest must fit, in PEM (openssl pkey -pubout)
     #[arg(long, value_name = "FILE")]
     pub public_key: Option<PathBuf>,
-    /// Write a page for the data protection officer
-    #[arg(long, value_name = "FILE.html")]
-    pub report: Option<PathBuf>,
-    /// Language of the page
-    #[arg(long, value_enum, default_value_t, value_name = "LANGUAGE")]
-    pub lang: LangArg,
+    #[command(flatten)]
+    pub page: PageArgs,
     /// Replace an existing page
     #[arg(long)]
     pub force: bool,

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::layout::{Layout, fault_error, line_ends, too_long};
-use super::regular::Regular;
-use super::scan::{Dialect, Fault, Field, Scanned, Visitor};
+use super::layout::{Layout, line_ends};
+use super::scan::Dialect;
+use super::spans::{BLANK, CUT, STAYS, Span, Spans};
 use crate::error::{Error, Result};
 use crate::mask::{Pseudonymiser, Tag, Texts, Treatment, Unfit};
 use crate::policy::Rules;
@@ -50,59 +50,27 @@ pub(super) struct Masker<'a> {
     one: Option<&'a Pseudonymiser>,
     pub ragged: Ragged,
     /// For each field its place among the columns that change, or [`STAYS`].
-    places: Vec<u32>,
-    /// The columns that change, in their order, and the place of each.
-    in_order: (Vec<usize>, Vec<u32>),
+    pub places: Vec<u32>,
+    /// The columns that change, from left to right.
+    pub changing: Vec<usize>,
     /// For each place whether an empty field changes, too.
-    takes_empty: Vec<bool>,
+    pub takes_empty: Vec<bool>,
     /// Columns whose values decide how others change, and for each place which of them.
-    ids: Vec<usize>,
+    pub ids: Vec<usize>,
     id_of: Vec<Option<usize>>,
     /// Bytes that a record may have.
     pub max_record: usize,
     /// The prefix of all tokens in the file's encoding, where there are tokens of one kind alone.
     prefix: Vec<u8>,
     /// Whether fields that stay are of no interest.
-    plain: bool,
+    pub plain: bool,
     /// Buffers of chunks, and of what was made of them.
     pub spare: Spare<Vec<u8>>,
     pub spare_out: Spare<Vec<u8>>,
-    /// Those of spans and tags.
-    spans: Spare<Vec<Span>>,
+    /// Those of spans, tags and ends of fields.
+    pub spans: Spare<Vec<Span>>,
     tags: Spare<Vec<Tag>>,
-    ends: Spare<Vec<u32>>,
-}
-
-/// Part of a chunk that is not copied.
-#[derive(Clone, Copy)]
-struct Span {
-    start: u32,
-    end: u32,
-    /// Within the chunk, from 0.
-    record: u32,
-    /// Among the columns that change; [`CUT`] or [`BLANK`].
-    place: u32,
-    escaped: bool,
-    quoted: bool,
-}
-
-/// A place of what has no text in its place: surplus fields, and columns that leave.
-const CUT: u32 = u32::MAX;
-/// A place of the only field that is left of a record, which is empty: quotes keep the line from being blank.
-const BLANK: u32 = u32::MAX - 1;
-/// A place of a field that stays as it is.
-const STAYS: u32 = u32::MAX - 2;
-
-impl Span {
-    fn new(field: Field, record: u32, place: u32) -> Self {
-        let Field { start, end, escaped, quoted } = field;
-        let (start, end) = (start as u32, end as u32); // a chunk is far smaller than 4 GiB
-        Self { start, end, record, place, escaped, quoted }
-    }
-
-    fn is_cell(&self) -> bool {
-        self.place < STAYS
-    }
+    pub ends: Spare<Vec<u32>>,
 }
 
 impl<'a> Masker<'a> {
@@ -137,7 +105,7 @@ impl<'a> Masker<'a> {
         for (place, column) in columns.found.iter().enumerate() {
             places[*column] = place as u32;
         }
-        let in_order = places.iter().enumerate().filter(|(_, place)| **place != STAYS).map(|(i, place)| (i, *place)).unzip();
+        let changing = (0..layout.width).filter(|column| places[*column] != STAYS).collect();
         let mut ids: Vec<usize> = columns.by.iter().flatten().copied().collect();
         ids.sort_unstable();
         ids.dedup();
@@ -155,7 +123,7 @@ impl<'a> Masker<'a> {
             one,
             ragged,
             places,
-            in_order,
+            changing,
             takes_empty,
             ids,
             id_of,
@@ -176,9 +144,7 @@ impl<'a> Masker<'a> {
         let mut buffer = Vec::new();
         let text = encoding.narrow(&chunk.bytes, &mut buffer);
         let mut spans = Spans::new(self);
-        let regular = self.regular(text, chunk.last, &mut spans);
-        let mut scanned = regular.unwrap_or_else(|| self.layout.dialect.scan(text, chunk.last, &mut spans));
-        spans.found.truncate(spans.complete);
+        let mut scanned = spans.scan(text, chunk.last);
         let mut error = spans.fault(&scanned);
         if error.is_none() && chunk.last && !chunk.bytes.len().is_multiple_of(unit) {
             error = Some(Error::malformed("the text ends within a character"));
@@ -200,33 +166,6 @@ impl<'a> Masker<'a> {
         let consumed = scanned.consumed * unit;
         let (records, lines, long, short) = (scanned.records, scanned.lines, spans.long, spans.short);
         Done { chunk, out, consumed, records, lines, masked, long, short, error }
-    }
-}
-
-impl Masker<'_> {
-    /// Finds the spans of a chunk whose records are all alike; of another one nothing.
-    fn regular(&self, text: &[u8], last: bool, spans: &mut Spans<'_>) -> Option<Scanned> {
-        // Where a chunk is no longer than a record may be, none of its records is.
-        if !self.plain || text.len() > self.max_record {
-            return None;
-        }
-        let mut ends = self.ends.take();
-        let regular = Regular::find(self.layout.dialect, text, self.layout.width, &mut ends);
-        // The last record may lack its line end, or never close its quote.
-        let regular = regular.filter(|regular| !last || regular.consumed == text.len());
-        let scanned = regular.map(|regular| {
-            spans.found.reserve(regular.records() * self.in_order.0.len());
-            regular.fields(&self.in_order.0, |record, number, field| {
-                let place = self.in_order.1[number];
-                if field.start < field.end || self.takes_empty[place as usize] {
-                    spans.found.push(Span::new(field, record as u32, place));
-                }
-            });
-            spans.complete = spans.found.len();
-            Scanned { consumed: regular.consumed, records: regular.records() as u64, lines: regular.lines, fault: None }
-        });
-        self.ends.give(ends);
-        scanned
     }
 }
 
@@ -446,129 +385,4 @@ struct Arena {
     bytes: Vec<u8>,
     /// Where each is; none for a text that does stand there.
     places: Vec<Option<Range<usize>>>,
-}
-
-/// Collects the spans of a chunk.
-struct Spans<'m> {
-    masker: &'m Masker<'m>,
-    found: Vec<Span>,
-    /// For each column whose values decide over others, its field of each record.
-    ids: Vec<Vec<Span>>,
-    /// Spans of whole records.
-    complete: usize,
-    record: u32,
-    column: usize,
-    /// Where the field before ended.
-    before: usize,
-    /// Where the last field that the header knows of ends.
-    known_end: usize,
-    long: u64,
-    short: u64,
-    /// Where the record at hand begins, with the blank lines before it.
-    start: usize,
-    too_long: bool,
-    /// Fields of the record that stopped the scan.
-    ragged: Option<usize>,
-}
-
-impl<'m> Spans<'m> {
-    fn new(masker: &'m Masker<'m>) -> Self {
-        let mut found = masker.spans.take();
-        found.clear();
-        Self {
-            masker,
-            found,
-            ids: vec![Vec::new(); masker.ids.len()],
-            complete: 0,
-            record: 0,
-            column: 0,
-            before: 0,
-            known_end: 0,
-            long: 0,
-            short: 0,
-            start: 0,
-            too_long: false,
-            ragged: None,
-        }
-    }
-
-    fn fault(&self, scanned: &Scanned) -> Option<Error> {
-        let fault = scanned.fault?;
-        let error = match self.ragged {
-            Some(fields) if fault == Fault::Stopped => {
-                let header = if self.masker.layout.records == 1 { "the header" } else { "the first record" };
-                // No hint at --ragged keep: a delimiter too many or too few may have moved a masked value to another column.
-                Error::malformed(format!("{fields} fields where {header} has {}", self.masker.layout.width))
-            }
-            _ if self.too_long => too_long(self.masker.max_record),
-            _ => fault_error(fault),
-        };
-        let column = self.masker.layout.names.get(self.column);
-        Some(match column {
-            Some(name) if fault != Fault::Stopped => error.at(|p| p.column = Some(name.clone())),
-            _ => error,
-        })
-    }
-}
-
-impl Visitor for Spans<'_> {
-    #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
-    #[inline(always)]
-    fn field(&mut self, field: Field) {
-        let masker = self.masker;
-        let span = |place| Span::new(field, self.record, place);
-        let place = masker.places.get(self.column).copied().unwrap_or(STAYS);
-        if place != STAYS && (field.start < field.end || masker.takes_empty[place as usize]) {
-            self.found.push(span(place));
-        }
-        if masker.plain {
-            self.column += 1;
-            return;
-        }
-        if masker.layout.drops.any() {
-            if let Some(cut) = masker.layout.drops.cut(self.column, field, self.before) {
-                self.found.push(Span { start: cut.start as u32, end: cut.end as u32, ..span(CUT) });
-            } else if masker.layout.drops.one_left() && field.start == field.end && !field.quoted {
-                self.found.push(span(BLANK));
-            }
-        }
-        for (id, ids) in masker.ids.iter().zip(&mut self.ids) {
-            if *id == self.column {
-                ids.push(span(CUT));
-            }
-        }
-        self.before = field.end + usize::from(field.quoted);
-        self.column += 1;
-        if self.column == self.masker.layout.width {
-            self.known_end = field.end + usize::from(field.quoted);
-        }
-    }
-
-    #[expect(clippy::inline_always, reason = "called for each field: a call of its own would cost more than its work")]
-    #[inline(always)]
-    fn record(&mut self, end: usize, next: usize) -> bool {
-        let start = std::mem::replace(&mut self.start, next);
-        if end - start > self.masker.max_record {
-            self.too_long = true;
-            return false;
-        }
-        let fields = std::mem::take(&mut self.column);
-        if fields != self.masker.layout.width {
-            if self.masker.ragged == Ragged::Refuse {
-                self.ragged = Some(fields);
-                return false;
-            }
-            if fields > self.masker.layout.width {
-                self.long += 1;
-                let (start, end) = (self.known_end as u32, end as u32);
-                self.found.push(Span { start, end, record: self.record, place: CUT, escaped: false, quoted: false });
-            } else {
-                self.short += 1;
-            }
-        }
-        self.record += 1;
-        self.before = next;
-        self.complete = self.found.len();
-        true
-    }
 }

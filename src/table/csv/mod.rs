@@ -1,7 +1,7 @@
 //! CSV: the input with the masked fields replaced, and no other byte changed.
 //!
-//! `scan` finds records and fields, `layout` what the file is, `chunk` masks a piece of it. Here a file is cut into pieces that are
-//! masked in parallel and put together again in order.
+//! `scan` finds records and fields (`regular` where all are alike), `spans` what of them changes, `layout` what the file is, `chunk` masks a
+//! piece of it. Here a file is cut into pieces that are masked in parallel and put together again in order.
 //!
 //! Where a record begins cannot be known without having read all before it, as a line end may stand within quotes. So each chunk is cut
 //! where a record most likely begins and masked as if it did. Whether it did shows when the chunk before it is through: if that one ends
@@ -15,6 +15,7 @@ mod read;
 mod regular;
 mod scan;
 mod select;
+mod spans;
 
 use std::io::{Read, Write};
 

@@ -68,18 +68,17 @@ impl<'e> Regular<'e> {
         self.ends.len() / self.width
     }
 
-    /// Calls `each` for the fields of some columns, which are given in their order, with the number of the record and of the column
-    /// among those.
+    /// Calls `each` for the fields of some columns, which are given from left to right, with the numbers of record and column.
     pub(super) fn fields(&self, columns: &[usize], mut each: impl FnMut(usize, usize, Field)) {
         let mut start = 0;
         for (record, ends) in self.ends.chunks_exact(self.width).enumerate() {
-            for (number, column) in columns.iter().enumerate() {
-                let start = if *column == 0 { start } else { ends[column - 1] as usize + 1 };
-                let mut end = ends[*column] as usize;
+            for column in columns.iter().copied() {
+                let start = if column == 0 { start } else { ends[column - 1] as usize + 1 };
+                let mut end = ends[column] as usize;
                 if column + 1 == self.width && end > start && self.bytes[end - 1] == b'\r' {
                     end -= 1;
                 }
-                each(record, number, self.field(start, end));
+                each(record, column, self.field(start, end));
             }
             start = ends[self.width - 1] as usize + 1;
         }

@@ -2,7 +2,8 @@
 
 use super::footer::column;
 use super::index::{Bounds, PageInfo};
-use super::page::{Masked, page_type};
+use super::page::Masked;
+use super::parts::page_type;
 use super::thrift::{Struct, Value};
 use super::values;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use super::index::Bounds;
 use super::levels::{hybrid, short};
-use super::page::Parts;
+use super::parts::Parts;
 use crate::error::{Error, Result};
 
 /// A dictionary after masking.

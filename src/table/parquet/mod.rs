@@ -13,6 +13,7 @@ mod index;
 mod kept;
 mod levels;
 mod page;
+mod parts;
 mod schema;
 mod shift;
 mod sink;

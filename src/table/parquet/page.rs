@@ -6,21 +6,14 @@ use super::codec::{Codec, Contexts};
 use super::dictionary::{Dictionary, indices};
 use super::index::Bounds;
 use super::kept::Kept;
-use super::levels::{bit_packed, hybrid, short, width_of};
+use super::levels::short;
+use super::parts::{Parts, data_header, dictionary_header, is_indices, page_type};
 use super::schema::{Meaning, Physical};
 use super::thrift::{Struct, Value};
 use super::values::{Ranges, Values, canonical_values, encoding, raw_values};
 use crate::error::{Error, Result};
 use crate::mask::{Form, Tag, Texts, Treatment};
 use crate::table::blocks::Spare;
-
-/// Page types by their number.
-pub(super) mod page_type {
-    pub(crate) const DATA: i64 = 0;
-    pub(crate) const INDEX: i64 = 1;
-    pub(crate) const DICTIONARY: i64 = 2;
-    pub(crate) const DATA_V2: i64 = 3;
-}
 
 /// Bytes that a decompressed page may have: sizes are signed 32-bit numbers.
 const MAX_PAGE: usize = i32::MAX as usize;
@@ -88,17 +81,6 @@ pub(super) struct Masked {
     pub bounds: Option<Bounds>,
     /// Hashes of the tokens, where a bloom filter is made.
     pub hashes: Vec<u64>,
-}
-
-/// Where the parts of a data page lie.
-pub(super) struct Parts<'b> {
-    levels: &'b [u8],
-    pub values: &'b [u8],
-    pub count: u64,
-    rows: u64,
-    begins_row: bool,
-    pub present: usize,
-    pub encoding: i64,
 }
 
 /// What takes the place of values, encoded PLAIN.
@@ -252,7 +234,9 @@ impl Chunk<'_> {
     pub(super) fn opened(&self, header: &Struct, body: &[u8], raw_levels: usize) -> Result<Vec<u8>> {
         let mut desk = self.buffers.desks.take();
         self.open(header, body, raw_levels, &mut desk)?;
-        Ok(desk.plain)
+        let plain = std::mem::take(&mut desk.plain);
+        self.buffers.desks.give(desk);
+        Ok(plain)
     }
 
     fn open(&self, header: &Struct, body: &[u8], raw_levels: usize, desk: &mut Desk) -> Result<()> {
@@ -299,54 +283,6 @@ impl Chunk<'_> {
         bytes.extend_from_slice(levels);
         bytes.extend_from_slice(values);
         Masked { bytes, uncompressed, ..Masked::default() }
-    }
-
-    /// Where the parts of a decompressed data page lie.
-    pub(super) fn parts<'b>(&self, header: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
-        match (header.structure(8), header.structure(5)) {
-            (Some(inner), _) if header.int(1) == Some(page_type::DATA_V2) => self.parts_v2(inner, plain),
-            (_, Some(inner)) => self.parts_v1(inner, plain),
-            _ => Err(short()),
-        }
-    }
-
-    fn parts_v1<'b>(&self, inner: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
-        let count = count(inner.int(1))?;
-        let mut at = 0;
-        let (mut rows, mut begins_row) = (count, true);
-        if self.max_repetition > 0 {
-            let counted = Levels::read(plain, inner.int(4), count, self.max_repetition)?;
-            (rows, begins_row, at) = (counted.zeros, counted.begins_with_zero(), counted.used);
-        }
-        let mut present = count;
-        if self.max_definition > 0 {
-            let counted = Levels::read(&plain[at..], inner.int(3), count, self.max_definition)?;
-            (present, at) = (counted.greatest, at + counted.used);
-        }
-        let (levels, values) = plain.split_at(at);
-        let encoding = inner.int(2).ok_or_else(short)?;
-        Ok(Parts { levels, values, count, rows, begins_row, present: present as usize, encoding })
-    }
-
-    fn parts_v2<'b>(&self, inner: &Struct, plain: &'b [u8]) -> Result<Parts<'b>> {
-        let count = count(inner.int(1))?;
-        let (repetition, rest) = plain.split_at_checked(level_bytes(inner, 6)?).ok_or_else(short)?;
-        let (definition, values) = rest.split_at_checked(level_bytes(inner, 5)?).ok_or_else(short)?;
-        let (mut rows, mut begins_row) = (count, true);
-        if self.max_repetition > 0 {
-            let counted = Levels::runs(repetition, count, self.max_repetition)?;
-            (rows, begins_row) = (counted.zeros, counted.begins_with_zero());
-        }
-        let mut present = count;
-        if self.max_definition > 0 {
-            present = Levels::runs(definition, count, self.max_definition)?.greatest;
-        }
-        if inner.int(2).is_some_and(|nulls| self.max_repetition == 0 && count.checked_sub(present) != u64::try_from(nulls).ok()) {
-            return Err(Error::malformed("damaged page: the number of nulls is not that of its levels"));
-        }
-        let levels = &plain[..repetition.len() + definition.len()];
-        let encoding = inner.int(4).ok_or_else(short)?;
-        Ok(Parts { levels, values, count, rows, begins_row, present: present as usize, encoding })
     }
 
     fn tokens(&self, bytes: &[u8], encoding: i64, count: usize, desk: &mut Desk, tokens: &mut Tokens) -> Result<()> {
@@ -458,39 +394,6 @@ fn bounds(extremes: Option<(Tag, Tag)>, empty: bool, form: &Form) -> Option<Boun
     }
 }
 
-pub(super) fn is_indices(encoding: i64) -> bool {
-    matches!(encoding, encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY)
-}
-
-/// Whether a data page is of version 2, where its header stands, and how many bytes of levels are not compressed.
-pub(super) fn data_header(header: &Struct) -> Result<(bool, i16, usize)> {
-    let v2 = header.int(1) == Some(page_type::DATA_V2);
-    let field = if v2 { 8 } else { 5 };
-    let inner = header.structure(field).ok_or_else(|| Error::malformed("damaged page: no data page header"))?;
-    let raw_levels = if v2 { level_bytes(inner, 5)?.checked_add(level_bytes(inner, 6)?).ok_or_else(short)? } else { 0 };
-    Ok((v2, field, raw_levels))
-}
-
-/// The header of a dictionary page, the encoding of its entries, and how many there are.
-pub(super) fn dictionary_header(header: &Struct) -> Result<(&Struct, i64, usize)> {
-    let inner = header.structure(7).ok_or_else(|| Error::malformed("damaged page: no dictionary header"))?;
-    let encoding = match inner.int(2) {
-        Some(encoding::PLAIN_DICTIONARY) => encoding::PLAIN,
-        other => other.unwrap_or(encoding::PLAIN),
-    };
-    Ok((inner, encoding, count(inner.int(1))? as usize))
-}
-
-fn count(number: Option<i64>) -> Result<u64> {
-    // A signed 32-bit number by the format, whatever is written there.
-    let count = number.and_then(|n| u64::try_from(i32::try_from(n).ok()?).ok());
-    count.ok_or_else(|| Error::malformed("damaged page: an impossible number of values"))
-}
-
-fn level_bytes(inner: &Struct, id: i16) -> Result<usize> {
-    usize::try_from(inner.int(id).unwrap_or(0)).map_err(|_| Error::malformed("damaged page: a negative length of levels"))
-}
-
 /// Byte strings encoded PLAIN, as this module writes them.
 fn plain_slices(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
@@ -499,49 +402,4 @@ fn plain_slices(mut plain: &[u8]) -> impl Iterator<Item = &[u8]> {
         plain = rest;
         Some(value)
     })
-}
-
-/// What hmask wants to know of levels.
-struct Levels {
-    zeros: u64,
-    greatest: u64,
-    first: Option<u32>,
-    used: usize,
-}
-
-impl Levels {
-    /// Levels of a page of version 1.
-    fn read(bytes: &[u8], encoding: Option<i64>, count: u64, max: u32) -> Result<Self> {
-        if encoding == Some(encoding::BIT_PACKED) {
-            return Self::count(max, |each| bit_packed(bytes, width_of(max), count as usize, each));
-        }
-        let (length, rest) = bytes.split_first_chunk().ok_or_else(short)?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let mut levels = Self::runs(rest.get(..length).ok_or_else(short)?, count, max)?;
-        levels.used = 4 + length;
-        Ok(levels)
-    }
-
-    fn runs(bytes: &[u8], count: u64, max: u32) -> Result<Self> {
-        Self::count(max, |each| hybrid(bytes, width_of(max), count as usize, each))
-    }
-
-    fn count(max: u32, run: impl FnOnce(&mut dyn FnMut(u32, usize) -> Result<()>) -> Result<usize>) -> Result<Self> {
-        let mut levels = Self { zeros: 0, greatest: 0, first: None, used: 0 };
-        let used = run(&mut |level, times| {
-            if level > max {
-                return Err(Error::malformed("damaged page: an impossible level"));
-            }
-            levels.first.get_or_insert(level);
-            levels.zeros += if level == 0 { times as u64 } else { 0 };
-            levels.greatest += if level == max { times as u64 } else { 0 };
-            Ok(())
-        })?;
-        levels.used = used;
-        Ok(levels)
-    }
-
-    fn begins_with_zero(&self) -> bool {
-        self.first.is_none_or(|level| level == 0)
-    }
 }

@@ -1,7 +1,8 @@
 //! Rows that change each on its own: a page's values by row, and dates moved by the days of their row.
 
 use super::levels::{bit_packed, hybrid, short, width_of};
-use super::page::{Chunk, Parts, Tokens, data_header, dictionary_header, is_indices};
+use super::page::{Chunk, Tokens};
+use super::parts::{Parts, data_header, dictionary_header, is_indices};
 use super::thrift::Struct;
 use super::values::{MAX_CLAIMED, Ranges, encoding};
 use crate::error::{Error, Result};

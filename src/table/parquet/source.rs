@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::codec::Codec;
 use super::footer::{Footer, column, metadata, read_at, read_into};
-use super::page::{Buffers, Chunk, page_type};
+use super::page::{Buffers, Chunk};
+use super::parts::page_type;
 use super::thrift::{self, Struct, Value};
 use super::{Item, Place, Plan};
 use crate::error::{Error, Result};
