@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use wide::u8x16;
+
 use super::hmac::{self, KeyState, Tag};
 use super::key::Key;
 use super::normal::Normalisation;
@@ -109,21 +111,28 @@ impl Form {
     pub fn write_digits(&self, tag: &Tag, out: &mut Vec<u8>) {
         if self.digits == MIN_DIGITS {
             // The usual length: a copy of fixed size is a few instructions.
-            let [a, b, c, d, e, f, g, h, ..] = *tag;
-            out.extend_from_slice([eight([a, b, c, d]), eight([e, f, g, h])].as_flattened());
+            let (eights, _) = tag.as_chunks::<8>();
+            out.extend_from_slice(&sixteen(eights[0]));
         } else {
-            self.write_more_digits(tag, out);
+            out.extend_from_slice(&all_digits(tag)[..self.digits]);
         }
     }
 
-    #[cold]
-    fn write_more_digits(&self, tag: &Tag, out: &mut Vec<u8>) {
-        let (quarters, _) = tag.as_chunks::<4>();
-        let mut hex = [0u8; MAX_DIGITS];
-        for (digits, quarter) in hex.as_chunks_mut::<8>().0.iter_mut().zip(quarters) {
-            *digits = eight(*quarter);
+    /// Puts the token of this tag at the start of `out`, and returns its length.
+    ///
+    /// # Panics
+    /// If `out` is shorter than that.
+    #[expect(clippy::inline_always, reason = "called for each value: a call of its own would cost as much as its work")]
+    #[inline(always)]
+    pub(crate) fn put(&self, tag: &Tag, out: &mut [u8]) -> usize {
+        if let (MIN_DIGITS, true, Some(to)) = (self.digits, self.prefix.is_empty(), out.first_chunk_mut::<MIN_DIGITS>()) {
+            *to = sixteen(tag.as_chunks::<8>().0[0]);
+            return MIN_DIGITS;
         }
-        out.extend_from_slice(&hex[..self.digits]);
+        let (prefix, digits) = out[..self.token_len()].split_at_mut(self.prefix.len());
+        prefix.copy_from_slice(self.prefix.as_bytes());
+        digits.copy_from_slice(&all_digits(tag)[..self.digits]);
+        self.token_len()
     }
 
     /// The chance that any two of `distinct` values share a token.
@@ -196,18 +205,17 @@ impl Pseudonymiser {
     /// # Panics
     /// If `out` has another length than `values`.
     pub fn tags(&self, values: &[&[u8]], out: &mut [Tag]) -> Result<(), Unfit> {
-        self.tags_of_columns(values, |_| 0, out)
+        self.tags_of_column(values, 0, out)
     }
 
-    /// The same for values of several columns, one of which may hold the same ones again and again and another not: `column` says for
-    /// each value which it is from.
+    /// The same for values of one of several columns, by its number: one may hold the same values again and again and another not.
     ///
     /// # Errors
     /// A value that the normalisation cannot read.
     ///
     /// # Panics
     /// If `out` has another length than `values`.
-    pub fn tags_of_columns(&self, values: &[&[u8]], column: impl Fn(usize) -> usize, out: &mut [Tag]) -> Result<(), Unfit> {
+    pub fn tags_of_column(&self, values: &[&[u8]], column: usize, out: &mut [Tag]) -> Result<(), Unfit> {
         if let Some(witness) = &self.witness {
             witness(values);
         }
@@ -226,7 +234,7 @@ impl Pseudonymiser {
         Ok(())
     }
 
-    fn hash(&self, values: &[&[u8]], column: impl Fn(usize) -> usize, out: &mut [Tag]) {
+    fn hash(&self, values: &[&[u8]], column: usize, out: &mut [Tag]) {
         let memories = || self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         if values.len() < Memory::LEAST {
             hmac::tags(&self.state, values, out);
@@ -266,16 +274,25 @@ impl Pseudonymiser {
     }
 }
 
-/// Four bytes as eight lower-case hex digits, all of them at once within a word.
+/// All hex digits of a tag.
+#[cold]
+fn all_digits(tag: &Tag) -> [u8; MAX_DIGITS] {
+    let mut hex = [0u8; MAX_DIGITS];
+    for (digits, eight) in hex.as_chunks_mut().0.iter_mut().zip(tag.as_chunks().0) {
+        *digits = sixteen(*eight);
+    }
+    hex
+}
+
+/// Eight bytes as sixteen lower-case hex digits, all at once.
 #[inline]
-fn eight(bytes: [u8; 4]) -> [u8; 8] {
-    let word = u64::from(u32::from_be_bytes(bytes));
-    let word = (word << 16 | word) & 0x0000_ffff_0000_ffff;
-    let word = (word << 8 | word) & 0x00ff_00ff_00ff_00ff;
-    let word = (word << 4 | word) & 0x0f0f_0f0f_0f0f_0f0f;
-    // One in each byte whose digit is a letter.
-    let letters = (word + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-    (word + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
+fn sixteen(bytes: [u8; 8]) -> [u8; 16] {
+    const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+    let word = u64::from_le_bytes(bytes);
+    let half = |word: u64| u8x16::new((u128::from(word & NIBBLES)).to_le_bytes());
+    let digits = u8x16::unpack_low(half(word >> 4), half(word));
+    let letters = digits.simd_gt(u8x16::splat(9)) & u8x16::splat(b'a' - b'9' - 1);
+    (digits + u8x16::splat(b'0') + letters).to_array()
 }
 
 /// Bytes as lower-case hex digits.

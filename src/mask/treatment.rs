@@ -79,6 +79,12 @@ impl Texts {
         &self.bytes[start..self.ends[index]]
     }
 
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
@@ -131,6 +137,15 @@ impl Treatment {
     pub fn by(&self) -> Option<&str> {
         match self {
             Self::Shift(shift) => Some(&shift.by),
+            _ => None,
+        }
+    }
+
+    /// What makes its pseudonyms, if these are what it makes.
+    #[inline]
+    pub fn pseudonymiser(&self) -> Option<&Pseudonymiser> {
+        match self {
+            Self::Pseudonym(mask) => Some(mask),
             _ => None,
         }
     }

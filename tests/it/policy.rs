@@ -309,6 +309,23 @@ fn values_that_a_treatment_cannot_take_have_a_position_and_are_not_told() {
 }
 
 #[test]
+fn of_several_faults_the_first_in_the_file_is_told() {
+    let place = Place::new();
+    place.write(
+        "p.toml",
+        "version = 1\nunlisted = \"keep\"\n[columns]\na = \"year\"\nb = { treatment = \"shift\", days = 3, by = \"id\" }\n",
+    );
+    let refused = |text: &[u8], at: &str| {
+        place.write("t.csv", text);
+        let ran = place.run(&["mask", "t.csv", "-p", "p.toml", "-o", "o"]).fails(3, at);
+        assert!(!ran.err.contains("SECRET") && !ran.err.contains("internal"), "{}", ran.err);
+    };
+    refused(b"id,a,b\n1,2020-01-01,SECRET\n2,SECRET,2020-01-01\n", "record 2, line 2, column \"b\"");
+    refused(b"id,a,b\n1,SECRET,2020-01-01\n2,2020-01-01,SECRET\n", "record 2, line 2, column \"a\"");
+    refused(b"id,a,b\n1,2020-01-01,2020-01-01\n\xe9,2020-01-01,2020-01-01\n", "record 3, line 3, column \"id\"");
+}
+
+#[test]
 fn dropped_columns_leave_csv_files_of_any_layout() {
     let place = Place::new();
     for (text, keep, want) in [

@@ -1,7 +1,7 @@
 //! HMAC-SHA256 (RFC 2104, FIPS 198-1) of many messages under one key.
 //!
 //! One batch call, `tags`; the implementation behind it is chosen once, by what the machine has and by a self-test.
-//! All `unsafe` code of the project is in this folder.
+//! Vector instructions are the only `unsafe` code.
 
 #[cfg(target_arch = "aarch64")]
 #[expect(unsafe_code, reason = "vector instructions")]

@@ -1,7 +1,8 @@
 //! CSV: the input with the masked fields replaced, and no other byte changed.
 //!
-//! `scan` finds records and fields (`regular` where all are alike), `spans` what of them changes, `layout` what the file is, `chunk` masks a
-//! piece of it. Here a file is cut into pieces that are masked in parallel and put together again in order.
+//! `layout` is what the file is. `scan` finds records and fields, `regular` does where all are alike, by the bit masks of `marks`. `chunk`
+//! masks a piece of the file: `straight` in the usual case, else `piece`, by what `spans` says that changes. Here a file is cut into chunks
+//! that are masked in parallel and put together again in order.
 //!
 //! Where a record begins cannot be known without having read all before it, as a line end may stand within quotes. So each chunk is cut
 //! where a record most likely begins and masked as if it did. Whether it did shows when the chunk before it is through: if that one ends
@@ -11,11 +12,17 @@
 mod chunk;
 mod drop;
 mod layout;
+mod marks;
+mod piece;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod probe;
 mod read;
 mod regular;
 mod scan;
 mod select;
 mod spans;
+mod straight;
 
 use std::io::{Read, Write};
 

@@ -1,18 +1,11 @@
 //! Chunks in which all records are alike, which is nearly all that there are: their fields are found by arithmetic on bit masks, 64 bytes
-//! at a time, where the scanner takes one byte that matters after another.
+//! at a time (`marks`), where the scanner takes one byte that matters after another.
 //!
 //! Only what is certain is told: records of exactly so many fields, quotes where they belong, LF or CR LF at the end of each. Of anything
 //! else, and of blank lines, comments or escapes, nothing is told, and the scanner says what it is.
-//!
-//! That quotes open and close by turns, so that a running exclusive or tells what lies within them, is an idea of simdjson: G. Langdale,
-//! D. Lemire, "Parsing Gigabytes of JSON per Second" (2019), section 3.1.1.
 
-use wide::u8x64;
-
+use super::marks::{Marks, ROOM, marks};
 use super::scan::{Dialect, Field};
-
-/// Bytes looked at in one step.
-const STEP: usize = 64;
 
 /// The records of a regular chunk.
 pub(super) struct Regular<'e> {
@@ -27,16 +20,6 @@ pub(super) struct Regular<'e> {
     pub lines: u64,
 }
 
-/// What the steps before have left behind.
-struct Before {
-    /// All bits set within quotes.
-    within: u64,
-    /// Whether the last byte ended a field, was a closing quote, or a CR.
-    ended: u64,
-    closed: u64,
-    cr: u64,
-}
-
 impl<'e> Regular<'e> {
     /// Looks for records of `width` fields, or returns none. `ends` is what the result refers to.
     pub(super) fn find(dialect: Dialect, bytes: &'e [u8], width: usize, ends: &'e mut Vec<u32>) -> Option<Self> {
@@ -45,10 +28,10 @@ impl<'e> Regular<'e> {
         if width < 2 || u32::try_from(bytes.len()).is_err() {
             return None;
         }
-        // A field for each byte, and what is put down at once behind the last; mostly it is so long already.
-        let room = bytes.len() + STEP + AT_ONCE;
+        // A field for each byte; mostly it is so long already.
+        let room = bytes.len() + ROOM;
         if ends.len() < room {
-            ends.resize(room, 0);
+            *ends = vec![0; room]; // its pages are made when they are written to: mostly few are
         }
         let Marks { count, records, within_quotes } = marks(bytes, delimiter, quote, ends)?;
         let ends = &ends[..count];
@@ -84,6 +67,33 @@ impl<'e> Regular<'e> {
         }
     }
 
+    /// Calls `each` for the fields of one column.
+    #[expect(clippy::inline_always, reason = "what is called for each field has to be part of the loop")]
+    #[inline(always)]
+    pub(super) fn column(&self, column: usize, mut each: impl FnMut(Field)) {
+        let width = self.width;
+        let records = self.ends.chunks_exact(width);
+        if column == 0 {
+            let mut start = 0;
+            for ends in records {
+                each(self.field(start, ends[0] as usize));
+                start = ends[width - 1] as usize + 1;
+            }
+        } else if column + 1 == width {
+            for ends in records {
+                let (start, mut end) = (ends[column - 1] as usize + 1, ends[column] as usize);
+                if end > start && self.bytes[end - 1] == b'\r' {
+                    end -= 1;
+                }
+                each(self.field(start, end));
+            }
+        } else {
+            for ends in records {
+                each(self.field(ends[column - 1] as usize + 1, ends[column] as usize));
+            }
+        }
+    }
+
     #[inline]
     fn field(&self, start: usize, end: usize) -> Field {
         match self.quote {
@@ -94,88 +104,6 @@ impl<'e> Regular<'e> {
             _ => Field { start, end, escaped: false, quoted: false },
         }
     }
-}
-
-/// What is found in a chunk: ends of fields, ends of records among them, and LFs within quotes.
-struct Marks {
-    count: usize,
-    records: usize,
-    within_quotes: usize,
-}
-
-/// Ends put down at once, whether or not there are so many: to ask after each would cost more.
-const AT_ONCE: usize = 8;
-
-/// Finds where all fields end, or none if something is not as it should be.
-fn marks(bytes: &[u8], delimiter: u8, quote: Option<u8>, ends: &mut [u32]) -> Option<Marks> {
-    let mut before = Before { within: 0, ended: 1, closed: 0, cr: 0 };
-    let mut marks = Marks { count: 0, records: 0, within_quotes: 0 };
-    let (blocks, rest) = bytes.as_chunks::<STEP>();
-    let mut tail = [b' '; STEP]; // a blank could be the delimiter: then the last bytes are no whole record, and nothing is lost
-    tail[..rest.len()].copy_from_slice(rest);
-    for (number, block) in blocks.iter().chain(std::iter::once(&tail)).enumerate() {
-        let (feeds, structure) = before.step(block, delimiter, quote)?;
-        let mut left = structure;
-        let mut at = marks.count;
-        while left != 0 {
-            for end in ends.get_mut(at..)?.first_chunk_mut::<AT_ONCE>()? {
-                *end = (number * STEP) as u32 + left.trailing_zeros();
-                left &= left.wrapping_sub(1);
-            }
-            at += AT_ONCE;
-        }
-        marks.count += structure.count_ones() as usize;
-        marks.records += (feeds & structure).count_ones() as usize;
-        if feeds & !structure != 0 {
-            marks.within_quotes += (feeds & !structure).count_ones() as usize;
-        }
-    }
-    Some(marks)
-}
-
-impl Before {
-    /// The LFs of 64 bytes, and all that ends a field; none if something is not as it should be.
-    #[expect(clippy::inline_always, reason = "the loop around it keeps all of this in registers")]
-    #[inline(always)]
-    fn step(&mut self, block: &[u8; STEP], delimiter: u8, quote: Option<u8>) -> Option<(u64, u64)> {
-        let v = u8x64::new(*block);
-        let are = |b: u8| v.simd_eq(u8x64::splat(b));
-        let (delimiters, feeds) = (are(delimiter).to_bitmask(), are(b'\n').to_bitmask());
-        let quotes = quote.map_or(0, |quote| are(quote).to_bitmask());
-        let mut returns = (are(b'\r') | are(0)).to_bitmask();
-        if returns != 0 {
-            if are(0).to_bitmask() != 0 {
-                return None;
-            }
-            returns = are(b'\r').to_bitmask();
-        }
-        let within = running_xor(quotes) ^ self.within;
-        let structure = (delimiters | feeds) & !within;
-        let (opening, closing) = (quotes & within, quotes & !within);
-        let (after_end, after_close) = (structure << 1 | self.ended, closing << 1 | self.closed);
-        // An LF behind each CR; a quote that opens where a field begins, or makes a double of the one before; one that closes before the
-        // end of a field, or is half of a double.
-        let stray = (returns << 1 | self.cr) & !feeds
-            | opening & !(after_end | after_close)
-            | after_close & !(structure | opening | returns);
-        *self = Self {
-            within: (within.cast_signed() >> (u64::BITS - 1)).cast_unsigned(),
-            ended: structure >> (u64::BITS - 1),
-            closed: closing >> (u64::BITS - 1),
-            cr: returns >> (u64::BITS - 1),
-        };
-        (stray == 0).then_some((feeds, structure))
-    }
-}
-
-/// For each bit whether the number of bits set up to it is odd.
-#[expect(clippy::inline_always, reason = "called for each 64 bytes: a call of its own would cost more than its work")]
-#[inline(always)]
-fn running_xor(mut bits: u64) -> u64 {
-    for shift in [1, 2, 4, 8, 16, 32] {
-        bits ^= bits << shift;
-    }
-    bits
 }
 
 #[cfg(test)]
@@ -220,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_regular_is_found_at_every_offset() {
         let record = "Zoé,\"a \"\"b\"\", c\",,\"\",\"multi\nline\r\n\",x\r\n".as_bytes();
-        for shift in 0..2 * STEP {
+        for shift in 0..128 {
             let mut text = [&vec![b'x'; shift][..], b",1,2,3,4,5\n"].concat();
             (0..9).for_each(|_| text.extend_from_slice(record));
             for cut in 0..record.len() {

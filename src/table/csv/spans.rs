@@ -82,37 +82,27 @@ impl<'m> Spans<'m> {
         }
     }
 
-    /// Finds the spans of all whole records of a chunk.
-    pub(super) fn scan(&mut self, text: &[u8], last: bool) -> Scanned {
-        let scanned = self.regular(text, last).unwrap_or_else(|| self.masker.layout.dialect.scan(text, last, self));
+    /// Finds the spans of all whole records of a chunk, whose fields may be known already.
+    pub(super) fn scan(&mut self, text: &[u8], last: bool, regular: Option<Regular<'_>>) -> Scanned {
+        let scanned = match regular {
+            Some(regular) => self.regular(&regular),
+            None => self.masker.layout.dialect.scan(text, last, self),
+        };
         self.found.truncate(self.complete);
         scanned
     }
 
-    /// The same where all records are alike; of another chunk nothing.
-    fn regular(&mut self, text: &[u8], last: bool) -> Option<Scanned> {
+    fn regular(&mut self, regular: &Regular<'_>) -> Scanned {
         let masker = self.masker;
-        // Where a chunk is no longer than a record may be, none of its records is.
-        if !masker.plain || text.len() > masker.max_record {
-            return None;
-        }
-        let mut ends = masker.ends.take();
-        let regular = Regular::find(masker.layout.dialect, text, masker.layout.width, &mut ends);
-        // The last record may lack its line end, or never close its quote.
-        let regular = regular.filter(|regular| !last || regular.consumed == text.len());
-        let scanned = regular.map(|regular| {
-            self.found.reserve(regular.records() * masker.changing.len());
-            regular.fields(&masker.changing, |record, column, field| {
-                let place = masker.places[column];
-                if field.start < field.end || masker.takes_empty[place as usize] {
-                    self.found.push(Span::new(field, record as u32, place));
-                }
-            });
-            self.complete = self.found.len();
-            Scanned { consumed: regular.consumed, records: regular.records() as u64, lines: regular.lines, fault: None }
+        self.found.reserve(regular.records() * masker.changing.len());
+        regular.fields(&masker.changing, |record, column, field| {
+            let place = masker.places[column];
+            if field.start < field.end || masker.takes_empty[place as usize] {
+                self.found.push(Span::new(field, record as u32, place));
+            }
         });
-        masker.ends.give(ends);
-        scanned
+        self.complete = self.found.len();
+        Scanned { consumed: regular.consumed, records: regular.records() as u64, lines: regular.lines, fault: None }
     }
 
     pub(super) fn fault(&self, scanned: &Scanned) -> Option<Error> {

@@ -303,7 +303,7 @@ impl Chunk<'_> {
                 changing.extend(run.clone().filter(|v| !keeps(v)));
                 desk.tags.resize(desk.tags.len().max(changing.len()), Tag::default());
                 let tags = &mut desk.tags[..changing.len()];
-                mask.tags_of_columns(&changing, |_| self.column, tags).map_err(|e| unfit(e.why))?;
+                mask.tags_of_column(&changing, self.column, tags).map_err(|e| unfit(e.why))?;
                 tokens.masked += tags.len() as u64;
                 tags.iter().for_each(|tag| widen(&mut extremes, tag));
                 let mut next = tags.iter();
