@@ -14,6 +14,7 @@ mod it {
     mod key;
     mod leaks;
     mod mask;
+    mod mutations;
     mod parquet;
     mod places;
     mod policy;

@@ -49,10 +49,10 @@ pub struct Pseudonymiser {
     memories: Mutex<Vec<Memory>>,
 }
 
-/// Is told of the tags that become pseudonyms, a batch at a time.
+/// Is told of the tags that become pseudonyms, a batch at a time; of some more than once.
 pub type Observer = std::sync::Arc<dyn Fn(&[Tag]) + Send + Sync>;
 
-/// Is told of the values that become pseudonyms, a batch at a time.
+/// Is told of the values that become pseudonyms, a batch at a time; of some more than once.
 pub type Witness = std::sync::Arc<dyn Fn(&[&[u8]]) + Send + Sync>;
 
 impl Form {
@@ -131,7 +131,11 @@ impl Form {
         }
         let (prefix, digits) = out[..self.token_len()].split_at_mut(self.prefix.len());
         prefix.copy_from_slice(self.prefix.as_bytes());
-        digits.copy_from_slice(&all_digits(tag)[..self.digits]);
+        if let Some(digits) = digits.as_mut_array::<MIN_DIGITS>() {
+            *digits = sixteen(tag.as_chunks::<8>().0[0]);
+        } else {
+            digits.copy_from_slice(&all_digits(tag)[..self.digits]);
+        }
         self.token_len()
     }
 

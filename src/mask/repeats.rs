@@ -8,7 +8,7 @@ use super::hmac::{self, KeyState, Tag};
 
 /// Values that are remembered at most.
 const PLACES: usize = 1 << 12;
-/// How often another value may want a place before it has it.
+/// How often other values may want a place in vain, at most.
 const HOLD: u8 = 7;
 /// Bytes of a value that is remembered.
 const LONGEST: usize = 31;
@@ -28,7 +28,7 @@ pub(super) struct Memory {
     /// is not displaced by those that come once.
     hold: Box<[u8]>,
     columns: Vec<Gain>,
-    /// Of what is looked up at once: what is not found, and its tags.
+    /// Of what is looked up at once: where it may be, what is not found, how many these are, and their tags.
     looks: Box<[Look]>,
     unknown: Box<[Unknown]>,
     missed: usize,
@@ -171,6 +171,9 @@ impl Memory {
     fn wipe(&mut self) {
         self.places.zeroize();
         self.tags.zeroize();
+        self.hold.zeroize();
+        self.looks.iter_mut().for_each(|look| look.place.zeroize());
+        self.unknown.iter_mut().for_each(|unknown| unknown.place.zeroize());
     }
 }
 

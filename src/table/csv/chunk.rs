@@ -41,6 +41,9 @@ pub(super) struct Done {
     pub error: Option<Error>,
 }
 
+/// The greatest limit of a record: places within a chunk are numbers of 32 bits.
+const MAX_RECORD: usize = 1 << 30;
+
 /// Masks chunks of one file; shared by all threads.
 pub(super) struct Masker<'a> {
     pub layout: &'a Layout,
@@ -57,16 +60,16 @@ pub(super) struct Masker<'a> {
     pub id_of: Vec<Option<usize>>,
     /// Bytes that a record may have.
     pub max_record: usize,
-    /// The columns from left to right, if all of them become pseudonyms, and nothing else changes.
+    /// The columns from left to right, if the text is UTF-8, all of them become pseudonyms, and nothing else is of interest.
     pub straight: Option<Vec<Column<'a>>>,
-    /// For each place the prefix of its tokens, in the file's encoding.
+    /// For each place the constant part of its texts, in the file's encoding: of tokens their prefix.
     pub prefixes: Vec<Vec<u8>>,
     /// Whether fields that stay are of no interest.
     pub plain: bool,
     /// Buffers of chunks, and of what was made of them.
     pub spare: Spare<Vec<u8>>,
     pub spare_out: Spare<Vec<u8>>,
-    /// Those of spans, of what becomes of cells, and of ends of fields.
+    /// Those of spans, of what becomes of cells, of what goes straight, and of ends of fields.
     pub spans: Spare<Vec<Span>>,
     made: Spare<Vec<Made>>,
     desks: Spare<Desk>,
@@ -96,6 +99,9 @@ impl<'a> Masker<'a> {
             return Err(Error::usage(
                 "columns cannot be dropped or shifted where records have any number of fields: no --ragged keep",
             ));
+        }
+        if max_record > MAX_RECORD {
+            return Err(Error::usage(format!("a record of more than {MAX_RECORD} bytes is out of reach")));
         }
         if comment.is_some() && columns.dropped.contains(&0) {
             return Err(Error::usage("the first column cannot be dropped where a character begins comments"));

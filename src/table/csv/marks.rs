@@ -78,7 +78,7 @@ fn put_down(mut bits: u64, base: u32, to: &mut [u32]) -> Option<()> {
 }
 
 impl Text<'_> {
-    /// See [`marks`]; `equal` sets a bit for each byte that is another one, `odd` is a running exclusive or, `put` puts places down.
+    /// See [`marks`]; `equal` sets a bit for each byte that equals the one given, `odd` is a running exclusive or, `put` puts places down.
     #[expect(clippy::inline_always, reason = "compiled for the instructions of its caller")]
     #[inline(always)]
     fn marks(

@@ -57,13 +57,14 @@ impl Piece<'_> {
 
     /// What becomes of the cells of a run of spans, of which the first has this number.
     fn make(&self, first: usize, run: &[Span], made: &mut [Made]) -> Result<(), Failed> {
-        let mut cells = vec![Vec::with_capacity(run.len() / made.len().max(1) + 1); made.len()];
+        let each = run.len() / made.len().max(1) + 1;
+        let mut cells: Vec<Vec<u32>> = made.iter().map(|_| Vec::with_capacity(each)).collect();
         for (number, span) in run.iter().enumerate() {
             if span.is_cell() {
                 cells[span.place as usize].push(number as u32); // below RUN
             }
         }
-        // Of all columns the fault that comes first in the file.
+        // Of the faults of all columns the one that comes first in the file.
         let failed = made.iter_mut().zip(&cells).enumerate().filter_map(|(place, (made, cells))| {
             let (nth, error) = self.make_column(place, run, cells, made).err()?;
             Some((first + cells[nth] as usize, error))

@@ -55,6 +55,7 @@ impl Records {
             for (nth, column) in columns.iter().enumerate() {
                 let mut fields = self.fields.iter().skip(nth).step_by(width);
                 regular.column(*column, |f| assert_eq!(fields.next(), Some(&(f.start, f.end, f.escaped, f.quoted))));
+                assert_eq!(fields.next(), None);
             }
             self.ends.extend((1..=regular.records()).map(|record| record * width));
             Outcome { consumed: regular.consumed, lines: regular.lines, fault: false }

@@ -25,7 +25,7 @@ impl<'e> Regular<'e> {
     pub(super) fn find(dialect: Dialect, bytes: &'e [u8], width: usize, ends: &'e mut Vec<u32>) -> Option<Self> {
         let Dialect { delimiter: Some(delimiter), quote, escape: None, comment: None } = dialect else { return None };
         // With one field alone a blank line would look like a record.
-        if width < 2 || u32::try_from(bytes.len()).is_err() {
+        if width < 2 || u32::try_from(bytes.len() + ROOM).is_err() {
             return None;
         }
         // A field for each byte; mostly it is so long already.

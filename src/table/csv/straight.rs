@@ -27,8 +27,9 @@ pub(super) struct Desk {
 struct Found {
     /// Its cell of each record of the chunk.
     cells: Vec<Cell>,
-    /// The tags of those of a run that change.
+    /// The tags of those of a run that change, and how many these are.
     tags: Vec<Tag>,
+    changing: usize,
 }
 
 /// A chunk and what changes in it.
@@ -69,12 +70,14 @@ impl<'s> Straight<'s> {
                 let cells = found.cells[run.clone()].iter().filter(|cell| column.changes(**cell));
                 values.extend(cells.map(|[start, end]| &self.bytes[*start as usize..*end as usize]));
                 masked[column.place] += values.len() as u64;
+                found.changing = values.len();
                 found.tags.resize(RUN, Tag::default());
                 if column.mask.tags_of_column(&values, column.place, &mut found.tags[..values.len()]).is_err() {
                     return false;
                 }
             }
-            progress = self.weave(run, &desk.columns, progress, out);
+            let Some(further) = self.weave(run, &desk.columns, progress, out) else { return false };
+            progress = further;
         }
         let written = copy(self.bytes, progress.copied..self.regular.consumed, out, progress.written);
         out.truncate(written);
@@ -104,24 +107,24 @@ impl<'s> Straight<'s> {
         Some(length)
     }
 
-    /// Copies what lies between the cells of a run of records, and writes tokens in place of these.
-    fn weave(&self, run: Range<usize>, found: &[Found], progress: Progress, out: &mut [u8]) -> Progress {
+    /// Copies what lies between the cells of a run of records, and writes tokens in place of these. Nothing if there are not just as many
+    /// tokens as cells: then a cell would stay.
+    fn weave(&self, run: Range<usize>, found: &[Found], progress: Progress, out: &mut [u8]) -> Option<Progress> {
         let Progress { mut written, mut copied } = progress;
         let columns = self.columns.iter().zip(found);
-        let mut columns: Vec<_> = columns.map(|(c, f)| (c, f.cells[run.clone()].iter(), f.tags.iter())).collect();
+        let mut columns: Vec<_> = columns.map(|(c, f)| (c, f.cells[run.clone()].iter(), f.tags[..f.changing].iter())).collect();
         for _ in run {
             for (column, cells, tags) in &mut columns {
-                if let Some([start, end]) = cells.next()
-                    && column.changes([*start, *end])
-                    && let Some(tag) = tags.next()
-                {
-                    written = copy(self.bytes, copied..*start as usize, out, written);
+                let [start, end] = *cells.next()?;
+                if column.changes([start, end]) {
+                    let tag = tags.next()?;
+                    written = copy(self.bytes, copied..start as usize, out, written);
                     written += column.mask.form().put(tag, &mut out[written..]);
-                    copied = *end as usize;
+                    copied = end as usize;
                 }
             }
         }
-        Progress { written, copied }
+        columns.iter().all(|(_, _, tags)| tags.len() == 0).then_some(Progress { written, copied })
     }
 }
 

@@ -72,6 +72,7 @@ impl Rewrite<'_> {
             out: Out::default(),
             counts: Vec::new(),
         };
+        copy.check_order()?;
         for field in fields {
             copy.field(field)?;
         }
@@ -139,6 +140,18 @@ struct Out {
 }
 
 impl<'a> Copy<'a> {
+    /// Makes sure that no buffer lies over another: the copy of one that is not masked would take originals along.
+    fn check_order(&self) -> Result<()> {
+        let mut reached = 0;
+        for (offset, length) in self.buffers.iter().copied().filter(|(_, length)| *length != 0) {
+            if offset < reached {
+                return Err(damaged("its buffers lie over each other"));
+            }
+            reached = offset.saturating_add(length);
+        }
+        Ok(())
+    }
+
     fn field(&mut self, field: &Field) -> Result<()> {
         let node = *self.nodes.get(self.next_node).ok_or_else(|| damaged("it has fewer fields than its schema"))?;
         self.next_node += 1;

@@ -45,6 +45,8 @@ pub(super) mod chunk {
     pub(crate) const OFFSET_INDEX: i16 = 4;
     pub(crate) const COLUMN_INDEX: i16 = 6;
     pub(crate) const CRYPTO: i16 = 8;
+    /// The place of the chunk and its indexes, each with a length.
+    pub(crate) const KNOWN: [i16; 6] = [FILE_OFFSET, METADATA, OFFSET_INDEX, OFFSET_INDEX + 1, COLUMN_INDEX, COLUMN_INDEX + 1];
 }
 
 /// Fields of `RowGroup`.
@@ -137,9 +139,13 @@ impl Footer {
         let length = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
         let start = (size - 8).checked_sub(length).filter(|s| *s >= 4 && length <= MAX_FOOTER);
         let start = start.ok_or_else(|| Error::malformed("damaged footer: an impossible length"))?;
-        let (metadata, _) = Struct::read(&read_at(file, start, length as usize)?)?;
+        let (metadata, used) = Struct::read(&read_at(file, start, length as usize)?)?;
         if metadata.get(file::ENCRYPTION).is_some() {
             return Err(Error::unsupported("columns of the Parquet file are encrypted"));
+        }
+        if used as u64 != length {
+            // A struct that ends early: what belongs to it would be taken for something else, and kept.
+            return Err(Error::malformed("damaged footer: it ends early"));
         }
         let elements: Vec<&Struct> = metadata.structs(file::SCHEMA).collect();
         let leaves = leaves(&elements)?;

@@ -20,6 +20,7 @@ mod sink;
 mod source;
 mod thrift;
 mod values;
+mod walk;
 
 use std::fs::File;
 use std::io::Write;

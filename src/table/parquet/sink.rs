@@ -8,7 +8,7 @@ use super::footer::{Footer, chunk as chunk_field, chunk_start, column, cut_sorti
 use super::index::{self, Bloom};
 use super::page::Buffers;
 use super::thrift::{Struct, Value};
-use super::{Done, Place};
+use super::{Done, Place, walk};
 use crate::error::{Error, Result};
 use crate::policy::Assigned;
 use crate::table::ColumnReport;
@@ -132,30 +132,24 @@ impl<'a> Sink<'a> {
                 move_offset(metadata, id, by);
             }
         }
-        let column_index = self.old_index(place, chunk_field::COLUMN_INDEX);
-        let offset_index = self.old_index(place, chunk_field::OFFSET_INDEX).and_then(|bytes| {
-            let (mut index, _) = Struct::read(&bytes).ok()?;
-            for location in index.list_mut(1)? {
-                let offset = location.as_struct_mut()?;
-                offset.set(1, Value::i64(offset.int(1)?.checked_add(by)?));
+        let pages = walk::data_pages(self.input, &old, (old_start, size))?;
+        let column_index = self.old_index(place, chunk_field::COLUMN_INDEX, &pages)?.map(|(_, bytes)| bytes);
+        let offset_index = self.old_index(place, chunk_field::OFFSET_INDEX, &pages)?.map(|(mut index, _)| {
+            for location in index.list_mut(1).into_iter().flatten().filter_map(Value::as_struct_mut) {
+                move_offset(location, 1, by);
             }
             let mut out = Vec::new();
             index.write(&mut out);
-            Some(out)
+            out
         });
         self.indexes.push(Indexes { place, columns: column_index, offsets: offset_index });
         Ok(())
     }
 
-    /// Bytes of a page index of the input, where it has one that can be there.
-    fn old_index(&self, place: Place, id: i16) -> Option<Vec<u8>> {
-        let chunk = self.groups[place.group].list(group_field::COLUMNS)[place.column].as_struct()?;
-        let offset = u64::try_from(chunk.int(id)?).ok()?;
-        let length = u64::try_from(chunk.int(id + 1)?).ok()?;
-        if offset < 4 || offset.checked_add(length)? > self.footer.start {
-            return None;
-        }
-        read_at(self.input, offset, length as usize).ok()
+    /// A page index of the input, where a chunk has one, which must be that of these pages.
+    fn old_index(&self, place: Place, id: i16, pages: &[u64]) -> Result<Option<walk::Index>> {
+        let chunk = self.groups[place.group].list(group_field::COLUMNS)[place.column].as_struct();
+        chunk.map_or(Ok(None), |chunk| walk::index(self.input, chunk, id, self.footer.start, pages))
     }
 
     fn end_masked(&mut self, place: Place, masked: usize, mut now: Building) -> Result<()> {
@@ -172,17 +166,15 @@ impl<'a> Sink<'a> {
         let start = now.start.unwrap_or(self.offset);
         let keeps_type = self.kept_types[masked];
         // Of numbers and dates that have changed no bounds are told.
-        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX).filter(|_| !keeps_type);
-        let had_offsets = self.old_index(place, chunk_field::OFFSET_INDEX).is_some();
+        let pages = walk::data_pages(self.input, &old, self.footer.span(&old)?)?;
+        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX, &pages)?.filter(|_| !keeps_type);
+        let had_offsets = self.old_index(place, chunk_field::OFFSET_INDEX, &pages)?.is_some();
         let to_bytes = |s: Struct| {
             let mut out = Vec::new();
             s.write(&mut out);
             out
         };
-        let column_index = old_column_index.map(|bytes| {
-            let old = Struct::read(&bytes).ok().map(|(s, _)| s);
-            to_bytes(index::column_index(&now.pages, old.as_ref()))
-        });
+        let column_index = old_column_index.map(|(old, _)| to_bytes(index::column_index(&now.pages, Some(&old))));
         let offset_index = had_offsets.then(|| to_bytes(index::offset_index(&now.pages)));
         let new = now.metadata(&old, start, self.offset, keeps_type);
         let hashes = std::mem::take(&mut now.hashes);
@@ -197,6 +189,8 @@ impl<'a> Sink<'a> {
             chunk.set(chunk_field::FILE_OFFSET, Value::i64(start as i64));
         }
         chunk.set(chunk_field::METADATA, Value::Struct(new));
+        // Nobody knows what else is told of the values.
+        chunk.keep(&chunk_field::KNOWN);
         if let Some(bytes) = bloom {
             // Right behind the chunk: it would have to be held in memory otherwise.
             let at = self.offset;

@@ -8,25 +8,14 @@ use super::codec::Codec;
 use super::footer::{Footer, column, metadata, read_at, read_into};
 use super::page::{Buffers, Chunk};
 use super::parts::page_type;
-use super::thrift::{self, Struct, Value};
-use super::{Item, Place, Plan};
+use super::thrift::{Struct, Value};
+use super::{Item, Place, Plan, walk};
 use crate::error::{Error, Result};
 use crate::mask::{Shift, Treatment};
 use crate::table::Job;
 
-/// Bytes of a page's body, of at most `room`.
-fn page_length(header: &Struct, room: u64) -> Result<u64> {
-    let length = header.int(3).and_then(|n| u64::try_from(n).ok()).filter(|n| *n <= room);
-    length.ok_or_else(|| Error::malformed("damaged page: an impossible size"))
-}
-
 /// Bytes of a piece that is copied.
 const COPY: u64 = 1 << 20;
-/// Bytes read for a page header at first; more if it is longer.
-const HEADER: u64 = 4 << 10;
-/// A page header beyond this is none.
-const MAX_HEADER: u64 = 16 << 20;
-
 /// The file in pieces.
 pub(super) struct Source<'a> {
     input: &'a File,
@@ -111,8 +100,8 @@ impl<'a> Source<'a> {
         let end = at + size;
         let (mut days, mut dictionary) = (Vec::new(), None);
         while at < end {
-            let (header, header_len) = self.header(at, end)?;
-            let length = page_length(&header, end - at - header_len)?;
+            let (header, header_len) = walk::header(self.input, at, end)?;
+            let length = walk::length(&header, end - at - header_len)?;
             let body = read_at(self.input, at + header_len, length as usize)?;
             at += header_len + length;
             match header.int(1) {
@@ -161,8 +150,8 @@ impl<'a> Source<'a> {
             (self.job.progress)(length);
             return Ok(Item::Raw(bytes));
         };
-        let (header, header_len) = self.header(reading.at, reading.end)?;
-        let length = page_length(&header, reading.end - reading.at - header_len)?;
+        let (header, header_len) = walk::header(self.input, reading.at, reading.end)?;
+        let length = walk::length(&header, reading.end - reading.at - header_len)?;
         let mut body = self.buffers.bytes.take();
         read_into(self.input, reading.at + header_len, length as usize, &mut body)?;
         reading.at += header_len + length;
@@ -172,9 +161,7 @@ impl<'a> Source<'a> {
         match header.int(1) {
             Some(page_type::DATA | page_type::DATA_V2) => {
                 let (chunk, dictionary, row) = (chunk.clone(), dictionary.clone(), reading.row);
-                let inner = header.structure(5).or(header.structure(8));
-                let values = inner.and_then(|inner| u64::try_from(inner.int(1)?).ok()).unwrap_or(0);
-                reading.row = row.saturating_add(values);
+                reading.row = row.saturating_add(walk::values(&header).unwrap_or(0));
                 Ok(Item::Page { place: reading.place, number, row, chunk, dictionary, header, body })
             }
             Some(page_type::DICTIONARY) if dictionary.is_none() && number == 0 => {
@@ -183,19 +170,6 @@ impl<'a> Source<'a> {
             }
             Some(page_type::INDEX) => Ok(Item::Raw(Vec::new())),
             _ => Err(Error::malformed("damaged page: a type that is not expected here")),
-        }
-    }
-
-    /// The page header at `at` and its length.
-    fn header(&self, at: u64, end: u64) -> Result<(Struct, u64)> {
-        let mut window = HEADER;
-        loop {
-            let length = window.min(end - at);
-            match Struct::read(&read_at(self.input, at, length as usize)?) {
-                Ok((header, used)) => return Ok((header, used as u64)),
-                Err(e) if thrift::is_cut(&e) && length < end - at && window < MAX_HEADER => window *= 8,
-                Err(e) => return Err(e),
-            }
         }
     }
 }
