@@ -167,17 +167,23 @@ impl Footer {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Makes sure that no chunk lies over a masked one: its copy would take originals along.
+    /// Makes sure that no chunk lies over a masked one, and no index or bloom filter over that of a masked one: its copy would take
+    /// originals along.
     ///
     /// # Errors
-    /// Such a chunk.
+    /// Such a chunk, or what belongs to it.
     pub(super) fn check_overlaps(&self, masked: &[usize]) -> Result<()> {
         let mut spans = Vec::new();
         for group in self.groups() {
             for (column, chunk) in group.structs(group::COLUMNS).enumerate() {
                 let Some(metadata) = chunk.structure(chunk::METADATA) else { continue };
+                let masked = masked.contains(&column);
                 let (start, size) = self.span(metadata)?;
-                spans.push((start, start + size, masked.contains(&column)));
+                spans.push((start, start + size, masked));
+                let pair = |of: &Struct, id| u64::try_from(of.int(id)?).ok().zip(u64::try_from(of.int(id + 1)?).ok());
+                let others = [(chunk, chunk::OFFSET_INDEX), (chunk, chunk::COLUMN_INDEX), (metadata, column::BLOOM_OFFSET)];
+                let others = others.into_iter().filter_map(|(of, id)| pair(of, id));
+                spans.extend(others.map(|(start, length)| (start, start.saturating_add(length), masked)));
             }
         }
         spans.retain(|(start, end, _)| start < end);
@@ -186,7 +192,7 @@ impl Footer {
         let (mut masked_end, mut other_end) = (0, 0);
         for (start, end, is_masked) in spans {
             if start < masked_end || is_masked && start < other_end {
-                return Err(Error::malformed("damaged footer: column chunks lie over each other"));
+                return Err(Error::malformed("damaged footer: column chunks, or what belongs to them, lie over each other"));
             }
             let reach = if is_masked { &mut masked_end } else { &mut other_end };
             *reach = end.max(*reach);
@@ -347,5 +353,35 @@ pub(super) fn cut_sorting(group: &mut Struct, changed: &[usize], stays: &[usize]
     }
     if sorting.is_empty() {
         group.remove(group::SORTING_COLUMNS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_lies_over_what_is_masked() {
+        let file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/clients.parquet")).unwrap();
+        let check = |change: &dyn Fn(&Struct, &mut Struct)| {
+            let mut footer = Footer::read(&file).unwrap();
+            let groups = footer.metadata.list_mut(file::ROW_GROUPS).unwrap();
+            let columns = groups[0].as_struct_mut().and_then(|group| group.list_mut(group::COLUMNS)).unwrap();
+            let first = columns[0].as_struct().unwrap().clone();
+            change(&first, columns.last_mut().and_then(Value::as_struct_mut).unwrap());
+            footer.check_overlaps(&[0])
+        };
+        check(&|_, _| {}).unwrap();
+        // What is said of the last column now points to where the first one's lies.
+        for id in [chunk::COLUMN_INDEX, chunk::OFFSET_INDEX] {
+            let moved = check(&|first, last| last.set(id, Value::i64(first.int(id).unwrap())));
+            assert!(moved.is_err(), "field {id}");
+        }
+        let moved = check(&|first, last| {
+            let start = chunk_start(first.structure(chunk::METADATA).unwrap()).unwrap();
+            let metadata = last.get_mut(chunk::METADATA).and_then(Value::as_struct_mut).unwrap();
+            metadata.set(column::DICTIONARY_PAGE_OFFSET, Value::i64(start));
+        });
+        assert!(moved.is_err());
     }
 }
