@@ -16,6 +16,7 @@ use crate::table::Job;
 
 /// Bytes of a piece that is copied.
 const COPY: u64 = 1 << 20;
+
 /// The file in pieces.
 pub(super) struct Source<'a> {
     input: &'a File,
