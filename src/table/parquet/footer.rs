@@ -167,11 +167,11 @@ impl Footer {
         rows.fold(0, u64::saturating_add)
     }
 
-    /// Makes sure that no chunk lies over a masked one, and no index or bloom filter over that of a masked one: its copy would take
-    /// originals along.
+    /// Makes sure that no chunk lies over a masked one, and no page index over that of a masked one: its copy would take originals along.
+    /// A bloom filter whose place cannot be is left out when its turn comes.
     ///
     /// # Errors
-    /// Such a chunk, or what belongs to it.
+    /// Such a chunk or index.
     pub(super) fn check_overlaps(&self, masked: &[usize]) -> Result<()> {
         let mut spans = Vec::new();
         for group in self.groups() {
@@ -180,9 +180,8 @@ impl Footer {
                 let masked = masked.contains(&column);
                 let (start, size) = self.span(metadata)?;
                 spans.push((start, start + size, masked));
-                let pair = |of: &Struct, id| u64::try_from(of.int(id)?).ok().zip(u64::try_from(of.int(id + 1)?).ok());
-                let others = [(chunk, chunk::OFFSET_INDEX), (chunk, chunk::COLUMN_INDEX), (metadata, column::BLOOM_OFFSET)];
-                let others = others.into_iter().filter_map(|(of, id)| pair(of, id));
+                let pair = |id| u64::try_from(chunk.int(id)?).ok().zip(u64::try_from(chunk.int(id + 1)?).ok());
+                let others = [chunk::OFFSET_INDEX, chunk::COLUMN_INDEX].into_iter().filter_map(pair);
                 spans.extend(others.map(|(start, length)| (start, start.saturating_add(length), masked)));
             }
         }
@@ -192,7 +191,7 @@ impl Footer {
         let (mut masked_end, mut other_end) = (0, 0);
         for (start, end, is_masked) in spans {
             if start < masked_end || is_masked && start < other_end {
-                return Err(Error::malformed("damaged footer: column chunks, or what belongs to them, lie over each other"));
+                return Err(Error::malformed("damaged footer: column chunks, or their indexes, lie over each other"));
             }
             let reach = if is_masked { &mut masked_end } else { &mut other_end };
             *reach = end.max(*reach);
