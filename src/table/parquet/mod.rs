@@ -131,15 +131,15 @@ enum Item<'a> {
     },
     /// The dictionary of the pages that follow.
     Dictionary { place: Place, chunk: Arc<Chunk<'a>>, dictionary: Shared, header: Struct, body: Vec<u8> },
-    /// The pages of a chunk are through.
-    End(Place),
+    /// The pages of a chunk are through: where its data pages began.
+    End(Place, Vec<u64>),
 }
 
 /// A piece on its way to the output.
 enum Done {
     Raw(Vec<u8>),
     Page(Place, usize, Result<Box<Masked>>),
-    End(Place),
+    End(Place, Vec<u64>),
 }
 
 /// Fills a dictionary in any case, also when a panic ends the work on it: pages wait for it.
@@ -183,7 +183,7 @@ impl Item<'_> {
                 chunk.buffers.bytes.give(body);
                 Done::Page(place, number, page)
             }
-            Self::End(place) => Done::End(place),
+            Self::End(place, pages) => Done::End(place, pages),
         }
     }
 }

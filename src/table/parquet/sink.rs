@@ -97,11 +97,11 @@ impl<'a> Sink<'a> {
                 self.buffers.bytes.give(bytes);
                 Ok(())
             }
-            Done::End(place) => {
+            Done::End(place, pages) => {
                 let building = std::mem::take(&mut self.now);
                 let end = match self.assigned.found.iter().position(|i| *i == place.column) {
-                    Some(i) => self.end_masked(place, i, building),
-                    None => self.end_copied(place, &building),
+                    Some(i) => self.end_masked(place, i, building, &pages),
+                    None => self.end_copied(place, &building, &pages),
                 };
                 end.map_err(|e| {
                     let column = crate::policy::quote_path(&self.footer.leaves[place.column].candidate.path);
@@ -119,7 +119,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Offsets of a copied chunk move with it; its indexes are taken along, its bloom filter follows the row group.
-    fn end_copied(&mut self, place: Place, building: &Building) -> Result<()> {
+    fn end_copied(&mut self, place: Place, building: &Building, pages: &[u64]) -> Result<()> {
         let old = metadata(&self.groups, place).clone();
         let (old_start, size) = self.footer.span(&old)?;
         let start = building.start.unwrap_or(self.offset);
@@ -132,9 +132,8 @@ impl<'a> Sink<'a> {
                 move_offset(metadata, id, by);
             }
         }
-        let pages = walk::data_pages(self.input, &old, (old_start, size))?;
-        let column_index = self.old_index(place, chunk_field::COLUMN_INDEX, &pages)?.map(|(_, bytes)| bytes);
-        let offset_index = self.old_index(place, chunk_field::OFFSET_INDEX, &pages)?.map(|(mut index, _)| {
+        let column_index = self.old_index(place, chunk_field::COLUMN_INDEX, pages)?.map(|(_, bytes)| bytes);
+        let offset_index = self.old_index(place, chunk_field::OFFSET_INDEX, pages)?.map(|(mut index, _)| {
             for location in index.list_mut(1).into_iter().flatten().filter_map(Value::as_struct_mut) {
                 move_offset(location, 1, by);
             }
@@ -152,7 +151,7 @@ impl<'a> Sink<'a> {
         chunk.map_or(Ok(None), |chunk| walk::index(self.input, chunk, id, self.footer.start, pages))
     }
 
-    fn end_masked(&mut self, place: Place, masked: usize, mut now: Building) -> Result<()> {
+    fn end_masked(&mut self, place: Place, masked: usize, mut now: Building, pages: &[u64]) -> Result<()> {
         let old = metadata(&self.groups, place).clone();
         let rows = self.groups[place.group].int(group_field::NUM_ROWS);
         if old.int(column::NUM_VALUES) != Some(now.values as i64) {
@@ -166,9 +165,8 @@ impl<'a> Sink<'a> {
         let start = now.start.unwrap_or(self.offset);
         let keeps_type = self.kept_types[masked];
         // Of numbers and dates that have changed no bounds are told.
-        let pages = walk::data_pages(self.input, &old, self.footer.span(&old)?)?;
-        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX, &pages)?.filter(|_| !keeps_type);
-        let had_offsets = self.old_index(place, chunk_field::OFFSET_INDEX, &pages)?.is_some();
+        let old_column_index = self.old_index(place, chunk_field::COLUMN_INDEX, pages)?.filter(|_| !keeps_type);
+        let had_offsets = self.old_index(place, chunk_field::OFFSET_INDEX, pages)?.is_some();
         let to_bytes = |s: Struct| {
             let mut out = Vec::new();
             s.write(&mut out);

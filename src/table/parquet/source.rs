@@ -34,6 +34,8 @@ struct Reading<'a> {
     at: u64,
     end: u64,
     page: usize,
+    /// Where its data pages begin.
+    pages: Vec<u64>,
     /// Rows of the pages before, as long as a page's values are its rows.
     row: u64,
     /// Nothing for a chunk that is copied.
@@ -56,7 +58,7 @@ impl<'a> Source<'a> {
         let Some(mut reading) = self.now.take() else { return Ok(None) };
         let (place, page) = (reading.place, reading.page);
         if reading.at == reading.end {
-            return Ok(Some(Item::End(place)));
+            return Ok(Some(Item::End(place, reading.pages)));
         }
         let item = self.piece(&mut reading);
         self.now = Some(reading);
@@ -73,7 +75,10 @@ impl<'a> Source<'a> {
         let (at, size) = self.footer.span(metadata)?;
         let masked = self.plan.assigned.found.iter().position(|i| *i == place.column);
         let masked = masked.map(|i| self.chunk(metadata, place, i)).transpose()?;
-        Ok(Reading { place, at, end: at + size, page: 0, row: 0, masked: masked.map(|chunk| (Arc::new(chunk), None)) })
+        // What is copied is looked at before any of it is written.
+        let pages = if masked.is_none() { walk::data_pages(self.input, metadata, (at, size))? } else { Vec::new() };
+        let masked = masked.map(|chunk| (Arc::new(chunk), None));
+        Ok(Reading { place, at, end: at + size, page: 0, pages, row: 0, masked })
     }
 
     fn chunk(&self, metadata: &Struct, place: Place, masked: usize) -> Result<Chunk<'a>> {
@@ -151,6 +156,7 @@ impl<'a> Source<'a> {
             (self.job.progress)(length);
             return Ok(Item::Raw(bytes));
         };
+        let start = reading.at;
         let (header, header_len) = walk::header(self.input, reading.at, reading.end)?;
         let length = walk::length(&header, reading.end - reading.at - header_len)?;
         let mut body = self.buffers.bytes.take();
@@ -163,6 +169,7 @@ impl<'a> Source<'a> {
             Some(page_type::DATA | page_type::DATA_V2) => {
                 let (chunk, dictionary, row) = (chunk.clone(), dictionary.clone(), reading.row);
                 reading.row = row.saturating_add(walk::values(&header).unwrap_or(0));
+                reading.pages.push(start);
                 Ok(Item::Page { place: reading.place, number, row, chunk, dictionary, header, body })
             }
             Some(page_type::DICTIONARY) if dictionary.is_none() && number == 0 => {
